@@ -1,0 +1,45 @@
+# One command each; CI runs the same ones. tools/bootstrap builds what they need.
+.DEFAULT_GOAL := help
+.PHONY: help check test sync soak bench clean venv
+
+PYTHON := .venv/bin/python
+NEWEST := .venv-newest/bin/python
+PYTEST := -m pytest -n 2
+MINUTES ?= 30
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+check: venv ## Lint, format, types, twins and layers: no test of behaviour
+	$(PYTHON) -m ruff check
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m mypy
+	$(PYTHON) tools/unasync.py --check
+	$(PYTHON) -m pytest tests/test_architecture.py
+
+test: check ## Everything: check, tests with coverage, simulation, tests on the newest Python
+	$(PYTHON) $(PYTEST) --ignore=tests/simulation --cov
+	$(PYTHON) $(PYTEST) tests/simulation
+	@if [ -x $(NEWEST) ]; then \
+		set -x; $(NEWEST) $(PYTEST) --ignore=tests/simulation -m "not slow"; \
+	else \
+		echo "newest Python: $$($(PYTHON) --version) is the newest here, and was just tested"; \
+	fi
+
+sync: venv ## Regenerate the _sync trees from the _async ones
+	$(PYTHON) tools/unasync.py
+
+# One soak test outlasts the limit that every other test has.
+soak: venv ## Run the simulation for MINUTES=30
+	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
+
+bench: venv ## Measure the memory engine against the floor
+	.venv/bin/holdfast bench floor memory
+
+clean: ## Remove all that make and the tests leave behind, environments too
+	rm -rf .venv .venv-newest build dist .coverage .coverage.* htmlcov
+	rm -rf .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv:
+	@tools/bootstrap

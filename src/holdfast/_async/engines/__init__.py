@@ -1,0 +1,1 @@
+"""One file per engine; the registry loads them by name."""

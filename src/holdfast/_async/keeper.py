@@ -1,0 +1,266 @@
+"""The keeper: who holds what until when; it lets go, and it notices when time is over (S25).
+
+Rule 1: the clock (`_ring`) never does I/O and never calls the user; deadlines are met whatever the
+        worker, the engine or a callback is doing.
+Rule 2: every held lease has exactly one valid entry in the heap, never later than its deadline.
+Rule 3: only the keeper and the renewer change a lease's state, under the keeper's mutex; no engine
+        verb is called under it.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from .. import events
+from .._concurrency import AsyncAlarm, AsyncEvent, AsyncThreadLock, ashield
+from ..errors import EngineUnavailable, OutcomeUnknown
+from ..model import Claim, Reason
+from ..rules import renew_at
+from .lease import HELD, LOST, RELEASED, AsyncLease
+
+if TYPE_CHECKING:
+    from .runtime import AsyncRuntime
+
+RELEASE_MOST = 5.0  # S34
+FEW = 64  # heap entries that are not worth sorting out
+
+
+class AsyncKeeper:
+    """Keeps the leases of one client."""
+
+    def __init__(self, runtime: AsyncRuntime) -> None:
+        self.mutex = AsyncThreadLock()
+        self._runtime = runtime
+        self._clock = runtime.clock
+        self._leases: dict[str, weakref.ref[AsyncLease]] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._closed = False
+        self._alarm = AsyncAlarm(runtime.clock, self._ring, "holdfast-clock")
+
+    def keep(self, lease: AsyncLease, sent: float) -> bool:
+        """Take charge of a new lease whose request was sent at `sent`; False after close."""
+        claim = lease._claim
+        with self.mutex:
+            if self._closed:
+                return False
+            self._leases[claim.owner] = weakref.ref(lease)
+            lease._renew_due = renew_at(sent, claim.ttl)
+            self.schedule(lease)
+            if len(self._heap) > FEW and len(self._heap) > 4 * len(self._leases):
+                self._compact()
+        return True
+
+    def find(self, owner: str) -> AsyncLease | None:
+        """Return the lease of this owner if it is in somebody's hands."""
+        reference = self._leases.get(owner)
+        return None if reference is None else reference()
+
+    def forget(self, owner: str) -> None:
+        """Keep this owner's lease no longer."""
+        self._leases.pop(owner, None)
+
+    # --- Letting go. ---
+
+    async def release(self, lease: AsyncLease) -> bool | None:
+        """Give a lease back, in at most min(ttl/3, 5 s); then go on in the background (S34)."""
+        claim = lease._claim
+        try:
+            with self.mutex:
+                state = lease._state
+                if state == HELD:
+                    lease._state = RELEASED
+                    self._leases.pop(claim.owner, None)
+            if state != HELD:
+                return await self._release_lost(lease)
+            answer = await self._release_now(lease)
+        except BaseException:  # interrupted: the release still happens
+            with self.mutex:
+                if lease._state == HELD:
+                    lease._state = RELEASED
+                self._leases.pop(claim.owner, None)
+            lease._returned = True
+            self._runtime.renewer.give_back(claim, lease.token)
+            raise
+        if answer is False:  # the engine says it was not ours: that is a loss (S34)
+            lease._returned = True
+            self.lose(lease, Reason.EXPIRED, was=RELEASED)
+        self._tell_released(lease, answer)
+        return answer
+
+    async def _release_now(self, lease: AsyncLease) -> bool | None:
+        engine = self._runtime.engine
+        claim = lease._claim
+        linger = 0.0
+        if lease._options.at_least:
+            linger = max(0.0, lease._granted_at + lease._options.at_least - self._clock())
+        try:
+            if engine.instant:
+                return await engine.release(claim, RELEASE_MOST, linger)
+            limit = min(claim.ttl / 3, RELEASE_MOST)
+            return await ashield(self._runtime.tasks, engine.release(claim, limit, linger))
+        except (EngineUnavailable, OutcomeUnknown):
+            self._runtime.renewer.give_back(claim, lease.token, linger)
+            return None
+
+    async def _release_lost(self, lease: AsyncLease) -> bool | None:
+        """Let the engine forget a lost lease, now that its body has left."""
+        if lease._state != LOST or lease._returned:
+            return False
+        lease._returned = True
+        if lease._reason is Reason.MAX_HOLD:  # the engine still has it, and can be reached (S15)
+            answer = await self._release_now(lease)
+            self._tell_released(lease, answer)
+            return answer
+        self._runtime.renewer.give_back(lease._claim, lease.token)
+        return False
+
+    def abandon(self, lease_claim: Claim, token: int, leaked: bool) -> None:
+        """Take note of a collected lease; called from `__del__`, so it only leaves a note."""
+        self._runtime.renewer.abandoned.append((lease_claim, token, leaked))
+        self._alarm.poke()
+
+    # --- Loss. ---
+
+    def lose(self, lease: AsyncLease, reason: Reason, was: int = HELD) -> None:
+        """Turn a held lease into a lost one, for good, and tell everybody."""
+        with self.mutex:
+            if lease._state != was:
+                return
+            lease._reason = reason
+            lease._state = LOST
+            self._leases.pop(lease._claim.owner, None)
+            if reason in (Reason.STOLEN, Reason.FORCED):
+                lease._returned = True  # the engine has forgotten us already
+            event, watchers = lease._lost, lease._watchers or ()
+        if event is not None:
+            event.set()
+        for watcher in watchers:
+            watcher()
+        runtime = self._runtime
+        if lease._options.on_lost is not None:
+            runtime.callbacks.submit(lease._options.on_lost, lease, reason)
+        if runtime.listeners:
+            held_for = self._clock() - lease._granted_at
+            runtime.tell_lease(
+                events.Lost, lease._claim, lease.token, reason=reason, held_for=held_for
+            )
+
+    def overdue(self, lease: AsyncLease) -> None:
+        """Lose a lease whose deadline has passed, for the reason that fits (S17)."""
+        if lease._ends is not None and self._clock() >= lease._ends:
+            reason = Reason.MAX_HOLD
+        elif lease._suspended or lease._renew_due == math.inf:  # inf: a renewal is under way
+            reason = Reason.UNREACHABLE
+        else:
+            reason = Reason.EXPIRED
+        self.lose(lease, reason)
+        if lease._reason is Reason.MAX_HOLD and not lease._returned:
+            # The engine keeps it until the body leaves or one TTL is over, not less (S15).
+            self._runtime.renewer.bid_farewell(lease._claim, lease.token)
+
+    def notice(self, owner: str, reason: Reason) -> None:
+        """Hear from the engine that an owner has lost its lock."""
+        lease = self.find(owner)
+        if lease is not None:
+            self.lose(lease, reason)
+
+    def make_event(self, lease: AsyncLease) -> None:
+        """Make the event behind `lease.lost`."""
+        with self.mutex:
+            if lease._lost is None:
+                lease._lost = AsyncEvent()
+            if lease._state == LOST:
+                lease._lost.set()
+
+    def watch_loss(self, lease: AsyncLease, callback: Callable[[], None]) -> None:
+        """Call `callback` when the lease is lost, or now if it is."""
+        with self.mutex:
+            lost = lease._state == LOST
+            if lease._watchers is None:
+                lease._watchers = []
+            lease._watchers.append(callback)
+        if lost:
+            callback()
+
+    # --- The clock. ---
+
+    def schedule(self, lease: AsyncLease) -> None:
+        """Look at this lease again when it is due for renewal or over; the caller has the mutex."""
+        at = lease._renew_due
+        if at > lease._deadline:
+            at = lease._deadline
+        if at != lease._entry_at:
+            lease._entry_at = at
+            heappush(self._heap, (at, lease._claim.owner))
+            self._alarm.set(at)
+
+    def _compact(self) -> None:
+        self._heap = [
+            (at, owner)
+            for at, owner in self._heap
+            if (lease := self.find(owner)) is not None and lease._entry_at == at
+        ]
+        heapify(self._heap)
+
+    def _ring(self) -> None:
+        now = self._clock()
+        over: list[AsyncLease] = []
+        due: list[AsyncLease] = []
+        with self.mutex:
+            heap = self._heap
+            while heap and heap[0][0] <= now:
+                at, owner = heappop(heap)
+                lease = self.find(owner)
+                if lease is None or lease._entry_at != at:
+                    continue  # let go, or moved to another instant
+                if now >= lease._deadline:
+                    over.append(lease)
+                    continue
+                if now >= lease._renew_due:
+                    lease._renew_due = math.inf
+                    due.append(lease)
+                self.schedule(lease)
+            if heap:
+                self._alarm.set(heap[0][0])
+        for lease in over:
+            self.overdue(lease)
+        self._runtime.renewer.hand_over(due)
+
+    # --- The end. ---
+
+    def close(self) -> list[AsyncLease]:
+        """Keep nothing more, and return what was held until now, lost from now on."""
+        with self.mutex:
+            self._closed = True
+            references = list(self._leases.values())
+        leases = [lease for reference in references if (lease := reference()) is not None]
+        for lease in leases:
+            self.lose(lease, Reason.CLOSED)
+            lease._returned = True
+        return leases
+
+    def stop(self) -> None:
+        """Stop the clock."""
+        self._alarm.stop()
+
+    def disown(self) -> None:
+        """In a forked child: nothing of this is ours, and no callback is called for it (S29)."""
+        for lease in [lease for ref in self._leases.values() if (lease := ref()) is not None]:
+            lease._reason = Reason.FORKED
+            lease._state = LOST
+            lease._returned = True
+            lease._lost = None  # made anew when asked for: its lock may be one of the parent's
+        self._leases = {}
+        self._closed = True
+
+    def _tell_released(self, lease: AsyncLease, outcome: bool | None) -> None:
+        runtime = self._runtime
+        if runtime.listeners:
+            held_for = self._clock() - lease._granted_at
+            runtime.tell_lease(
+                events.Released, lease._claim, lease.token, outcome=outcome, held_for=held_for
+            )

@@ -1,0 +1,1 @@
+"""The kinds of lock: each only describes a claim, none knows an engine."""

@@ -1,0 +1,320 @@
+"""(Generated from _async/client.py by tools/unasync.py: do not edit.) The client: makes every kind of lock on one engine, and owns what keeps them."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, overload
+
+from .._concurrency import Home, join, sleep, hear_of_fork
+from ..clocks import Clock, boot_clock
+from ..errors import NotSupported
+from ..events import Event, Forced
+from ..model import (
+    Family,
+    Guarantees,
+    Mode,
+    Reason,
+    Seconds,
+    Snapshot,
+    Terms,
+    check_limit,
+    check_text,
+    check_ttl,
+    check_wait,
+    seconds,
+)
+from ..names import encode, encode_path, encode_prefix, record_key
+from ..registry import load_engine
+from .engine import Engine
+from .lease import Lease, LeaseOptions
+from .recipes.election import Election
+from .recipes.entrance import Named
+from .recipes.group import Group
+from .recipes.lock import Lock
+from .recipes.rwlock import RWLock, Tree
+from .recipes.singleton import Singleton
+from .runtime import Runtime
+
+COLOUR = "_sync"
+
+OnLost = Callable[[Lease, Reason], object]
+OnChange = Callable[[Lease], object]
+
+
+def connect(
+    url: str | None = None,
+    *,
+    namespace: str = "holdfast",
+    ttl: Seconds = 30.0,
+    timeout: Seconds | None = None,
+    connect_timeout: Seconds = 5.0,
+    max_ttl: Seconds = 300.0,
+    label: str | None = None,
+    domain: str | None = None,
+    **options: Any,
+) -> Client:
+    """Return a client of the engine that `url` names; no I/O before its first use.
+
+    `ttl` and `timeout` are the defaults of its locks: how long the engine keeps a lock without
+    news from us, and how long we wait for one (None = for ever). Further options are the engine's.
+    """
+    where = url or os.environ.get("HOLDFAST_URL")
+    if not where:
+        raise ValueError("No engine was named: pass a URL to connect(), or set HOLDFAST_URL.")
+    engine_class = load_engine(where, COLOUR)
+    engine = engine_class(where, max_ttl=seconds(max_ttl, "max_ttl"), **options)
+    return Client(
+        engine,
+        namespace=namespace,
+        ttl=ttl,
+        timeout=timeout,
+        connect_timeout=connect_timeout,
+        label=label,
+        domain=domain,
+    )
+
+
+class Client:
+    """Locks on one engine, in one namespace. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        namespace: str = "holdfast",
+        ttl: Seconds = 30.0,
+        timeout: Seconds | None = None,
+        connect_timeout: Seconds = 5.0,
+        label: str | None = None,
+        domain: str | None = None,
+        clock: Clock = boot_clock,
+        entropy: Callable[[int], bytes] = os.urandom,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        encode(namespace, "namespace")
+        self.namespace = namespace
+        self._ttl = check_ttl(ttl, engine.guarantees)
+        self._timeout = check_wait(timeout)
+        self._label = check_text(label or f"{socket.gethostname()}:{os.getpid()}", "label")
+        patience = seconds(connect_timeout, "connect_timeout")
+        if patience <= 0:
+            raise ValueError(f"connect_timeout must be more than 0 seconds, not {patience:g}.")
+        self._runtime = Runtime(
+            engine,
+            namespace=namespace,
+            domain=domain or f"{engine.family}:{namespace}",
+            connect_timeout=patience,
+            clock=clock,
+            entropy=entropy,
+            chance=chance,
+        )
+        hear_of_fork(self._runtime)
+        Home.close_at_exit(self)
+
+    @property
+    def engine(self) -> Engine:
+        """The engine behind this client."""
+        return self._runtime.engine
+
+    @property
+    def guarantees(self) -> Guarantees:
+        """What the engine promises, without asking it."""
+        return self._runtime.engine.guarantees
+
+    # --- Kinds of lock. ---
+
+    @overload
+    def lock(
+        self,
+        name: str,
+        *,
+        ttl: Seconds | None = None,
+        timeout: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        reentrant: bool = False,
+        on_lost: OnLost | None = None,
+        on_suspended: OnChange | None = None,
+        on_resumed: OnChange | None = None,
+        label: str | None = None,
+        cancel_on_loss: bool = True,
+    ) -> Lock: ...
+
+    @overload
+    def lock(self, name: Callable[..., str], **options: Any) -> Named: ...
+
+    def lock(self, name: str | Callable[..., str], **options: Any) -> Lock | Named:
+        """Return an exclusive lock; with a function as name, a decorator.
+
+        The function gets the arguments of each decorated call and returns the name to lock.
+        """
+        if callable(name):
+            self._make("name", Family.LOCK, Mode.EXCLUSIVE, **options)  # bad options fail here
+            return Named(lambda text: self.lock(text, **options), name)
+        return self._make(name, Family.LOCK, Mode.EXCLUSIVE, **options)
+
+    def rwlock(self, name: str, **options: Any) -> RWLock:
+        """Return a read-write lock: `.read()` is shared, `.write()` exclusive."""
+        return RWLock(name, lambda mode: self._make(name, Family.LOCK, mode, **options))
+
+    def semaphore(self, name: str, limit: int, **options: Any) -> Lock:
+        """Return a lock of which `limit` may be held at once; it cannot fence writes."""
+        return self._make(name, Family.SEMAPHORE, Mode.SHARED, limit=check_limit(limit), **options)
+
+    def tree(self, path: str, **options: Any) -> Tree:
+        """Return a read-write lock on a node `a/b` and all below it."""
+        encode_path(path)
+        return Tree(path, lambda mode: self._make(path, Family.TREE, mode, **options))
+
+    def all_of(self, *locks: Lock) -> Group:
+        """Return one lock over several, also of other clients, taken in one order, all or none."""
+        return Group(locks)
+
+    def election(self, name: str, value: str = "", **options: Any) -> Election:
+        """Return an election under `name`, in which this candidate announces `value`."""
+        text = check_text(value, "value")
+        lock = self._make(name, Family.LOCK, Mode.EXCLUSIVE, value=text, **options)
+        return Election(self._runtime, lock)
+
+    def singleton(self, name: str, *, at_least: Seconds = 0, **options: Any) -> Singleton:
+        """Return a decorator: run the job here, or return SKIPPED because another runs it.
+
+        With `at_least` the job counts as running for that many seconds from its start, so that a
+        short one is not run again by a machine whose clock is a little behind.
+        """
+        shortest = seconds(at_least, "at_least")
+        if shortest < 0:
+            raise ValueError(f"at_least must be 0 or more seconds, not {shortest:g}.")
+        if shortest:
+            self.guarantees.require("at_least")
+        lock = self._make(name, Family.LOCK, Mode.EXCLUSIVE, at_least=shortest, **options)
+        return Singleton(self._runtime, lock)
+
+    def _make(
+        self,
+        name: str,
+        family: Family,
+        mode: Mode,
+        *,
+        limit: int = 0,
+        value: str = "",
+        ttl: Seconds | None = None,
+        timeout: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        reentrant: bool = False,
+        on_lost: OnLost | None = None,
+        on_suspended: OnChange | None = None,
+        on_resumed: OnChange | None = None,
+        label: str | None = None,
+        cancel_on_loss: bool = True,
+        at_least: float = 0.0,
+    ) -> Lock:
+        if family is Family.TREE:
+            first, *rest = encode_path(name)
+        else:
+            first, rest = encode(name), []
+        hold = None if max_hold is None else seconds(max_hold, "max_hold")
+        if hold is not None and hold <= 0:
+            raise ValueError(f"max_hold must be more than 0 seconds, not {hold:g}.")
+        if reentrant and limit:
+            raise NotSupported(
+                f"The semaphore {name!r} cannot be re-entered: which of its permits would it be?",
+                name=name,
+            )
+        wait = check_wait(timeout)
+        if wait is None:
+            wait = self._timeout
+        terms = Terms(
+            key=record_key(self.namespace, first),
+            name=name,
+            family=family,
+            mode=mode,
+            path=tuple(rest),
+            limit=limit,
+            ttl=self._ttl if ttl is None else check_ttl(ttl, self.guarantees),
+            label=self._label if label is None else check_text(label, "label"),
+            value=value,
+        )
+        options = LeaseOptions(
+            hold, on_lost, on_suspended, on_resumed, cancel_on_loss, reentrant, at_least
+        )
+        return Lock(self._runtime, terms, options, float("inf") if wait is None else wait)
+
+    # --- Looking, and repairing. ---
+
+    def inspect(self, name: str) -> Snapshot:
+        """Show who holds and who waits for `name`, at one instant; of a tree, its whole record."""
+        self._runtime.ready()
+        key = record_key(self.namespace, encode(name))
+        return self._runtime.engine.inspect(key, self._runtime.connect_timeout)
+
+    def locks(self, prefix: str = "") -> Sequence[Snapshot]:
+        """Show every lock of this namespace in use whose name starts with `prefix`."""
+        self._runtime.ready()
+        key = record_key(self.namespace, encode_prefix(prefix))
+        return self._runtime.engine.list(key, self._runtime.connect_timeout)
+
+    def force_release(self, name: str, token: int | None = None) -> int:
+        """Break a lock: remove all holders, or the one with `token`; return how many.
+
+        The queue stays and moves up. This is outside exclusion: the holder may go on working
+        until it hears of it. Its token is then the older one, which guards refuse (S16).
+        """
+        self._runtime.ready()
+        if token is not None and (isinstance(token, bool) or not isinstance(token, int)):
+            raise TypeError(f"token must be a whole number, not {type(token).__name__}.")
+        key = record_key(self.namespace, encode(name))
+        count = self._runtime.engine.force(key, token, self._runtime.connect_timeout)
+        self._runtime.tell(Forced, name, token=token, count=count)
+        return count
+
+    def listen(self, callback: Callable[[Event], object]) -> Callable[[], None]:
+        """Call `callback` for every event, until the returned function is called."""
+        if not callable(callback):
+            raise TypeError(f"listen() needs a function, not {type(callback).__name__}.")
+        self._runtime.listeners = [*self._runtime.listeners, callback]
+
+        def stop() -> None:
+            left = [one for one in self._runtime.listeners if one is not callback]
+            self._runtime.listeners = left
+
+        return stop
+
+    def ping(self) -> None:
+        """Return if the engine answers, else raise EngineUnavailable."""
+        self._runtime.ready()
+        self._runtime.engine.ping(self._runtime.connect_timeout)
+
+    # --- The end. ---
+
+    def close(self, timeout: Seconds = 5.0) -> None:
+        """Release what is held, end what waits, stop renewal; harmless when repeated."""
+        runtime = self._runtime
+        end = runtime.clock() + seconds(timeout, "timeout")
+        if not runtime.shut():
+            return
+        runtime.engine.stop_waiting()
+        while runtime.waiting and runtime.clock() < end:
+            sleep(0.002)  # those who waited withdraw from the queue
+        runtime.renewer.close(runtime.keeper.close(), max(0.0, end - runtime.clock()))
+        runtime.keeper.stop()
+        join(runtime.tasks, max(0.0, end - runtime.clock()))
+        runtime.engine.close()
+        runtime.callbacks.drain(max(0.0, end - runtime.clock()))
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.engine.location} namespace={self.namespace!r}>"

@@ -1,0 +1,71 @@
+"""(Generated from _async/inbox.py by tools/unasync.py: do not edit.) The inbox of an engine: grants that were pushed to owners who wait in this client.
+
+Rule 1: an owner is expected before its claim is sent, so no push can come too early.
+Rule 2: a push for an owner that is not expected is refused: the sender passes the lock on (S6).
+Rule 3: `deliver` may be called from any thread and never blocks.
+"""
+
+from __future__ import annotations
+
+from .._concurrency import Event, Mutex
+from ..model import Grant
+
+
+class Inbox:
+    """Pushed grants by owner."""
+
+    def __init__(self) -> None:
+        self._mutex = Mutex()
+        self._slots: dict[str, Grant | Event | None] = {}
+        self._closed = False
+
+    def expect(self, owner: str) -> None:
+        """Accept pushes for this owner from now on."""
+        self._slots[owner] = None
+
+    def forget(self, owner: str) -> None:
+        """Accept no more pushes for this owner."""
+        self._slots.pop(owner, None)
+
+    def deliver(self, owner: str, grant: Grant) -> bool:
+        """Hand a grant to its waiter; False if there is none."""
+        with self._mutex:
+            if owner not in self._slots or self._closed:
+                return False
+            event = self._slots[owner]
+            self._slots[owner] = grant
+        if isinstance(event, Event):
+            event.set()
+        return True
+
+    def wait(self, owner: str, timeout: float) -> Grant | None:
+        """Wait for this owner's grant; None when the time is over or the inbox closes."""
+        event = Event()
+        with self._mutex:
+            slot = self._slots.get(owner)
+            if isinstance(slot, Grant):
+                self._slots[owner] = None
+                return slot
+            if self._closed:
+                return None
+            self._slots[owner] = event
+        try:
+            event.wait(timeout)
+        finally:
+            with self._mutex:
+                slot = self._slots.get(owner)
+                if slot is event:
+                    self._slots[owner] = None
+        if isinstance(slot, Grant):
+            self._slots[owner] = None
+            return slot
+        return None
+
+    def close(self) -> None:
+        """Wake everybody who waits; refuse what comes later."""
+        with self._mutex:
+            self._closed = True
+            slots = list(self._slots.values())
+        for slot in slots:
+            if isinstance(slot, Event):
+                slot.set()

@@ -1,0 +1,307 @@
+"""(Generated from _async/lease.py by tools/unasync.py: do not edit.) The lease: what you hold. It looks at the clock whenever it is asked.
+
+Rule 1: held -> released or lost; both are final.
+Rule 2: `held` is true only before the deadline, which is never later than what the engine granted.
+Rule 3: only the keeper and the renewer change it, under the keeper's mutex; else it only shows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .._concurrency import Event
+from ..errors import LeaseLost
+from ..model import Claim, Mode, Reason, Seconds, check_ttl, seconds
+from .tenure import Tenure
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+HELD, RELEASED, LOST = range(3)
+
+
+class LeaseOptions(NamedTuple):
+    """How a lock wants its leases treated."""
+
+    max_hold: float | None = None
+    on_lost: Callable[[Any, Reason], object] | None = None
+    on_suspended: Callable[[Any], object] | None = None
+    on_resumed: Callable[[Any], object] | None = None
+    cancel_on_loss: bool = True
+    reentrant: bool = False
+    at_least: float = 0.0
+
+
+class Lease:
+    """One hold of a lock: token, deadline, and the way to give it back.
+
+    Renewed in the background until released, lost, or `max_hold` is reached. `held` turns false
+    before the engine could grant the lock to another, under the faults that
+    `client.guarantees.exclusive` names; a resource that must never see two writers checks `token`.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_attempt",
+        "_claim",
+        "_deadline",
+        "_ends",
+        "_entry_at",
+        "_granted_at",
+        "_lost",
+        "_nested",
+        "_not_after",
+        "_options",
+        "_reason",
+        "_renew_due",
+        "_returned",
+        "_runtime",
+        "_state",
+        "_suspended",
+        "_tenures",
+        "_watchers",
+        "token",
+    )
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        claim: Claim,
+        token: int,
+        not_after: float,
+        granted_at: float,
+        options: LeaseOptions,
+    ) -> None:
+        self._runtime = runtime
+        self._claim = claim
+        self.token = token
+        self._options = options
+        self._granted_at = granted_at
+        self._not_after = self._deadline = not_after
+        self._ends: float | None = None  # the instant of max_hold
+        self._state = HELD
+        self._reason: Reason | None = None
+        self._lost: Event | None = None  # made when first asked for: most are not
+        self._watchers: list[Callable[[], None]] | None = None
+        self._tenures: list[Tenure] | None = None
+        self._suspended = False
+        self._returned = False  # the claim of a lost lease was given back, or must not be
+        self._nested = 0  # re-entries still open
+        self._attempt = 0  # renewals without answer since the last one with
+        self._renew_due = 0.0
+        self._entry_at = 0.0  # the instant of this lease's one valid entry in the keeper's heap
+        if options.max_hold is not None:
+            self._ends = granted_at + options.max_hold
+            self._deadline = min(not_after, self._ends)
+
+    @property
+    def name(self) -> str:
+        """The lock's name, as it was asked for."""
+        return self._claim.name
+
+    @property
+    def mode(self) -> Mode:
+        """S (shared) or X (exclusive)."""
+        return self._claim.mode
+
+    @property
+    def owner(self) -> str:
+        """The random id of this one hold."""
+        return self._claim.owner
+
+    @property
+    def ttl(self) -> float:
+        """Seconds the engine keeps the lock without news from us."""
+        return self._claim.ttl
+
+    @property
+    def label(self) -> str:
+        """Who holds, for people."""
+        return self._claim.label
+
+    @property
+    def domain(self) -> str:
+        """The token's origin: tokens of different domains are never compared."""
+        return self._runtime.domain
+
+    @property
+    def held(self) -> bool:
+        """Whether the lock can be relied on at this instant, by the clock."""
+        if self._state != HELD:
+            return False
+        if self._runtime.clock() < self._deadline:
+            return True
+        self._runtime.keeper.overdue(self)
+        return False
+
+    @property
+    def released(self) -> bool:
+        """Whether its holder gave it back."""
+        return self._state == RELEASED
+
+    @property
+    def nested(self) -> bool:
+        """Whether the same task has entered it more than once."""
+        return self._nested > 0
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the last renewal had no answer while the lease is still held."""
+        return self._suspended and self.held
+
+    def remaining(self) -> float:
+        """Return the seconds that are still confirmed; 0 when it is over."""
+        return max(0.0, self._deadline - self._runtime.clock()) if self.held else 0.0
+
+    @property
+    def lost(self) -> Event:
+        """An event that is set when the lease is lost; never by releasing it yourself."""
+        if self._lost is None:
+            self._runtime.keeper.make_event(self)
+            assert self._lost is not None
+        return self._lost
+
+    @property
+    def lost_reason(self) -> Reason | None:
+        """Why it was lost; None while it is not."""
+        return self._reason
+
+    def ensure_held(self, margin: Seconds = 0.0) -> None:
+        """Return if the lease is held for `margin` more seconds, asking the engine if need be.
+
+        Raises LeaseLost when it is over, EngineUnavailable when it cannot be confirmed now.
+        """
+        need = seconds(margin, "margin")
+        if not self.held:
+            raise self.error()
+        if self._deadline - self._runtime.clock() <= need:
+            self._runtime.renewer.confirm(self, need)
+
+    def extend(self, ttl: Seconds | None = None) -> None:
+        """Set the time left to `ttl` (the lock's own if None) from now; it never adds or revives.
+
+        Raises LeaseLost when it is over, OutcomeUnknown when the engine gave no answer: the lease
+        then counts on the shorter of the two.
+        """
+        wanted = self.ttl if ttl is None else check_ttl(ttl, self._runtime.engine.guarantees)
+        if not self.held:
+            raise self.error()
+        self._runtime.renewer.extend(self, wanted)
+
+    def release(self) -> bool | None:
+        """Give the lock back; harmless when repeated.
+
+        True: it was ours and is free now. False: it was already gone (or this was an inner release
+        of a re-entered lease). None: no answer yet, it is repeated in the background.
+        """
+        if self._nested > 0:
+            self._nested -= 1
+            return False
+        return self._runtime.keeper.release(self)
+
+    def error(self) -> LeaseLost:
+        """Return the error that says why this lease cannot be relied on."""
+        where = f"on {self._runtime.engine.location}"
+        if self._state == RELEASED:
+            why = "you released it"
+        else:
+            why = _WHY[self._reason or Reason.EXPIRED]
+        return LeaseLost(
+            f"The lease of {self.name!r} {where} with token {self.token} is over: {why}.",
+            name=self.name,
+            engine=self._runtime.engine.location,
+            token=self.token,
+            reason=self._reason,
+        )
+
+    def watch_loss(self, callback: Callable[[], None]) -> None:
+        """Call `callback`, which must not block, when the lease is lost; now if it is."""
+        self._runtime.keeper.watch_loss(self, callback)
+
+    # What the keeper and the renewer do to it, under the keeper's mutex.
+
+    def confirmed(self, not_after: float, renew_due: float) -> None:
+        """Rely on it until `not_after`, or the end of max_hold."""
+        self._not_after = max(self._not_after, not_after)
+        self._deadline = self._not_after
+        if self._ends is not None:
+            self._deadline = min(self._not_after, self._ends)
+        self._renew_due = renew_due
+        self._attempt = 0
+        self._suspended = False
+
+    def unanswered(self, renew_due: float) -> None:
+        """Take note of a renewal without answer: it changes nothing but when to ask again."""
+        self._renew_due = renew_due
+        self._attempt += 1
+        self._suspended = True
+
+    def shorten(self, claim: Claim, not_after: float) -> None:
+        """Go on with another TTL, relying on the shorter of the two."""
+        self._claim = claim
+        self._not_after = min(self._not_after, not_after)
+        self._deadline = min(self._deadline, self._not_after)
+
+    @property
+    def leaf(self) -> Lease:
+        """What `current_lease()` shows inside: this lease."""
+        return self
+
+    def nest(self) -> None:
+        """Count one more entry of the same task: one release less will count (S27)."""
+        self._nested += 1
+
+    def __enter__(self) -> Lease:
+        if not self.held:
+            raise self.error()
+        tenure = Tenure(self, self._options.cancel_on_loss)
+        if self._tenures is None:
+            self._tenures = []
+        self._tenures.append(tenure)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        assert self._tenures
+        self._tenures.pop().leave(error)
+
+    def __repr__(self) -> str:
+        state = "held" if self.held else self._reason or "released"
+        return f"<{type(self).__name__} {self.name!r} token={self.token} {state}>"
+
+    def __del__(self) -> None:
+        # May run in any thread, even inside another method of ours: takes no lock (S30).
+        try:
+            state, returned = self._state, self._returned
+        except AttributeError:
+            return  # never finished __init__
+        if state == RELEASED or returned:
+            return
+        if state == HELD:
+            warnings.warn(
+                f"The lease of {self.name!r} with token {self.token} was dropped without release; "
+                "use 'with', or keep it and call release().",
+                ResourceWarning,
+                source=self,
+                stacklevel=2,
+            )
+        self._runtime.keeper.abandon(self._claim, self.token, leaked=state == HELD)
+
+
+_WHY = {
+    Reason.EXPIRED: "it was not renewed in time and has expired; stop, check what was done",
+    Reason.UNREACHABLE: "the engine could not be reached until its time was over; stop, check "
+    "what was done",
+    Reason.STOLEN: "another owner has the lock; stop, check what was done",
+    Reason.FORCED: "somebody broke the lock by force_release; stop, check what was done",
+    Reason.MAX_HOLD: "it was held for max_hold; do the rest under a new lease",
+    Reason.FORKED: "it belongs to the parent process; take a new one in the child",
+    Reason.CLOSED: "its client was closed",
+}

@@ -1,0 +1,120 @@
+"""(Generated from _async/runtime.py by tools/unasync.py: do not edit.) What the parts of one client share: engine, clock, randomness, listeners; opened on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._concurrency import Callbacks, Home
+from ..clocks import Clock
+from ..errors import ClientClosed
+from ..events import Event, LeaseEvent
+from ..model import Claim, Reason
+from .engine import Engine
+from .keeper import Keeper
+from .renewal import Renewer
+
+_NOWHERE = object()
+_CLOSED = object()
+_FORKED = object()
+
+
+class Runtime:
+    """One per client. `ready()` is the door every public call goes through."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        namespace: str,
+        domain: str,
+        connect_timeout: float,
+        clock: Clock,
+        entropy: Callable[[int], bytes],
+        chance: Callable[[], float],
+    ) -> None:
+        self.engine = engine
+        self.namespace = namespace
+        self.domain = domain
+        self.connect_timeout = connect_timeout
+        self.clock = clock
+        self.entropy = entropy
+        self.chance = chance
+        self.listeners: list[Callable[[Event], object]] = []
+        self.tasks: set[Any] = set()  # shielded calls under way
+        self.waiting: set[str] = set()  # owners in the queue
+        self.entered: dict[object, Any] = {}  # re-enterable leases by (task, record, path)
+        self.home: object = _NOWHERE
+        self.keeper: Keeper
+        self.renewer: Renewer
+        self.callbacks: Callbacks
+
+    def ready(self) -> None:
+        """Open on first use; refuse a closed, forked or foreign client."""
+        if self.home is not Home.here():
+            self._move_in()
+
+    def _move_in(self) -> None:
+        if self.home is _CLOSED:
+            raise ClientClosed(
+                f"The client of {self.engine.location} is closed; make a new one.",
+                engine=self.engine.location,
+            )
+        if self.home is not _NOWHERE:
+            forked = self.home is _FORKED
+            why = "was made before a fork" if forked else "belongs to another event loop"
+            raise ClientClosed(
+                f"The client of {self.engine.location} {why}: {Home.hint}.",
+                engine=self.engine.location,
+            )
+        self.callbacks = Callbacks("holdfast-callbacks")
+        self.keeper = Keeper(self)
+        self.renewer = Renewer(self)
+        self.engine.notices(self._notice)
+        self.home = Home.here()
+
+    @property
+    def open(self) -> bool:
+        """Whether it has been used and not closed."""
+        return self.home not in (_NOWHERE, _CLOSED, _FORKED)
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return self.home is _CLOSED
+
+    def _notice(self, owner: str, reason: Reason) -> None:
+        Home.post(self.home, self.keeper.notice, owner, reason)
+
+    def tell(self, kind: type[Event], name: str, **details: Any) -> None:
+        """Hand an event to every listener; it is not even made when there is none."""
+        if self.listeners:
+            event = kind(
+                name=name, engine=self.engine.location, namespace=self.namespace, **details
+            )
+            for listener in self.listeners:
+                self.callbacks.submit(listener, event)
+
+    def tell_lease(self, kind: type[LeaseEvent], claim: Claim, token: int, **details: Any) -> None:
+        """The same for what happens to a lease."""
+        if self.listeners:
+            self.tell(
+                kind, claim.name, token=token, owner=claim.owner, label=claim.label, **details
+            )
+
+    def shut(self) -> bool:
+        """Refuse all further use; say whether there is anything to wind up."""
+        was_open = self.open
+        self.home = _CLOSED
+        return was_open
+
+    def after_fork(self) -> None:
+        """In the child: the leases are the parent's, the threads are gone (S29)."""
+        if self.open:
+            self.keeper.disown()
+        if self.home is not _CLOSED:
+            self.home = _NOWHERE if Home.survives_fork or not self.open else _FORKED
+        self.tasks = set()
+        self.waiting = set()
+        self.entered = {}
+        self.engine.after_fork()

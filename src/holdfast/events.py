@@ -1,0 +1,126 @@
+"""One frozen dataclass per thing that happens: what metrics, logs and dashboards are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .model import Mode, Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Common to all: which lock, on which engine (without secrets), in which namespace."""
+
+    name: str
+    engine: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missed(Event):
+    """An attempt ended without a lease: `busy` (did not want to wait), `timeout` or `error`."""
+
+    mode: Mode
+    result: str
+    waited: float
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting(Event):
+    """An attempt was queued."""
+
+    mode: Mode
+    owner: str
+    position: int
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongWait(Event):
+    """A wait without time-out has lasted longer than ten TTL."""
+
+    mode: Mode
+    owner: str
+    waited: float
+    holder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseEvent(Event):
+    """Common to what happens to a lease."""
+
+    token: int
+    owner: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acquired(LeaseEvent):
+    """A lease was granted after `waited` seconds."""
+
+    mode: Mode
+    ttl: float
+    waited: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed(LeaseEvent):
+    """A lease was renewed when `remaining` of its `ttl` was left: little left = late."""
+
+    ttl: float
+    remaining: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspended(LeaseEvent):
+    """A renewal had no answer; the lease is still held while `remaining` lasts."""
+
+    remaining: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(LeaseEvent):
+    """A suspended lease was confirmed again, with the same token."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost(LeaseEvent):
+    """A lease is over before its release; final."""
+
+    reason: Reason
+    held_for: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released(LeaseEvent):
+    """A lease was given back: True = was ours, False = already gone, None = no answer yet."""
+
+    outcome: bool | None
+    held_for: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaked(LeaseEvent):
+    """A lease was dropped without release; it is being released in the background."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseGaveUp(LeaseEvent):
+    """A release had no answer until the TTL was over."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced(Event):
+    """This client broke a lock: `count` holders were removed (of `token`, or all)."""
+
+    token: int | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped(Event):
+    """A singleton job was not run here because another runs it."""

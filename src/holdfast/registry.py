@@ -1,0 +1,75 @@
+"""Which engine a URL means: scheme -> module, class and the extra that installs its driver."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from .errors import MissingDriver
+
+ENTRY_POINTS = "holdfast.engines"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEntry:
+    """Where an engine lives: `module` below each colour's package, or a third party's full path."""
+
+    module: str
+    engine: str  # the sync class; the async one has "Async" before it
+    page: str  # its page in docs/engines
+    extra: str | None = None
+
+
+ENGINES: dict[str, EngineEntry] = {
+    "memory": EngineEntry("engines.memory", "MemoryEngine", "memory"),
+}
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of a URL, or raise one clear sentence."""
+    scheme, colon, _ = url.partition(":")
+    if not colon or not scheme:
+        raise ValueError(
+            f"{_without_secrets(url)!r} is not an engine URL; it looks like 'scheme://…' with one "
+            f"of these schemes: {', '.join(sorted(ENGINES))}."
+        )
+    return scheme.lower()
+
+
+def _without_secrets(url: str) -> str:
+    """Cut a URL before anything that could be a password."""
+    head, at, tail = url.rpartition("@")
+    return f"…@{tail}" if at else head or tail
+
+
+def load_engine(url: str, colour: str) -> Any:
+    """Return the engine class for a URL in one colour (`_async` or `_sync`)."""
+    scheme = scheme_of(url)
+    entry = ENGINES.get(scheme) or _third_party(scheme)
+    if entry is None:
+        raise ValueError(
+            f"No engine is called {scheme!r}; known schemes are: {', '.join(sorted(ENGINES))}."
+        )
+    inside = "." not in entry.module or entry.module.startswith("engines.")
+    path = f"{__package__}.{colour}.{entry.module}" if inside else entry.module
+    try:
+        module = importlib.import_module(path)
+    except ImportError as error:
+        if entry.extra is None or (error.name or "").startswith(str(__package__)):
+            raise
+        raise MissingDriver(
+            f"The {scheme} engine needs {error.name}, which is not installed: "
+            f'pip install "holdfast[{entry.extra}]".',
+            engine=scheme,
+        ) from error
+    return getattr(module, entry.engine if colour == "_sync" else f"Async{entry.engine}")
+
+
+def _third_party(scheme: str) -> EngineEntry | None:
+    for point in entry_points(group=ENTRY_POINTS, name=scheme):
+        entry = point.load()
+        if isinstance(entry, EngineEntry):
+            return entry
+    return None
