@@ -28,6 +28,9 @@ from .rules import admit, next_token, recheck_in
 class Channel(Protocol):
     """How the state reaches the client that made a claim; must not block or call back."""
 
+    def queued(self, claim: Claim) -> None:
+        """Hear that a claim gets a place in the queue: a grant may be pushed from now on."""
+
     def granted(self, claim: Claim, token: int, at: float) -> bool:
         """Take a pushed grant; False = that waiter is gone."""
 
@@ -46,7 +49,7 @@ class _Holding:
         self.since = now
         self.expires = now + claim.ttl
         self.channel = channel
-        self.lingering = False
+        self.lingering = False  # released, but kept taken for a while (S31)
 
 
 class _Waiting:
@@ -63,20 +66,24 @@ class _Waiting:
 class _Record:
     """Who holds and who waits under one key; gone when neither."""
 
-    __slots__ = ("family", "holders", "limit", "soonest", "waiters")
+    __slots__ = ("first", "holders", "soonest", "waiters")
 
     def __init__(self, claim: Claim) -> None:
-        self.family = claim.family
-        self.limit = claim.limit
+        self.first = claim  # its family and limit are everybody's (S2)
         self.holders: dict[str, _Holding] = {}
         self.waiters: dict[str, _Waiting] = {}
         self.soonest = math.inf  # no holder's time is over before this
+
+    @property
+    def empty(self) -> bool:
+        return not self.holders and not self.waiters
 
     def admitted(self, newcomer: Claim | None = None) -> list[Claim]:
         waiting: Iterator[Claim] = (one.claim for one in self.waiters.values())
         if newcomer is not None:
             waiting = chain(waiting, (newcomer,))
-        return admit((one.claim for one in self.holders.values()), waiting, self.limit)
+        holding = (one.claim for one in self.holders.values())
+        return admit(holding, waiting, self.first.limit)
 
 
 class State:
@@ -106,8 +113,8 @@ class State:
                 return Queued(0, math.inf)
             record = self._records.get(claim.key)
             if record is None:
-                record = self._records[claim.key] = _Record(claim)
-                return self._enter(record, claim, now, channel)
+                token = next_token(self._floor, self.micros())
+                return self._enter(_Record(claim), claim, token, now, channel)
             self._settle(claim.key, record, now)
             holding = record.holders.get(owner)
             if holding is not None:
@@ -116,15 +123,15 @@ class State:
                 holding.expires = now + claim.ttl
                 record.soonest = min(record.soonest, holding.expires)
                 return holding.token
-            if record.holders or record.waiters:
-                self._refuse_mismatch(record, claim)
-            else:  # settled until empty: as good as new
-                record = self._records[claim.key] = _Record(claim)
+            if record.empty:  # settled until nobody was left: as good as new
+                return self._enter(_Record(claim), claim, self._mint(), now, channel)
+            self._refuse_mismatch(record, claim)
             if owner not in record.waiters:
                 admitted = record.admitted(claim)
                 if admitted and admitted[-1] is claim:
-                    return self._enter(record, claim, now, channel)
+                    return self._enter(record, claim, self._mint(), now, channel)
                 if claim.queue:
+                    channel.queued(claim)
                     record.waiters[owner] = _Waiting(claim, now, channel)
                     self._changed(claim.key)
             return self._queued(record, owner, now)
@@ -151,10 +158,13 @@ class State:
                     record.soonest = min(record.soonest, holding.expires)
                 else:
                     del record.holders[owner]
-                self._after_leaving(claim.key, record, now)
+                if record.holders or record.waiters or self._watchers:
+                    self._move_up(claim.key, record, now)
+                else:
+                    del self._records[claim.key]
             elif record is not None and owner in record.waiters:
                 del record.waiters[owner]
-                self._after_leaving(claim.key, record, now)
+                self._move_up(claim.key, record, now)
             else:
                 self._bury(owner, now)
             return held
@@ -171,7 +181,7 @@ class State:
             for holding in broken:
                 del record.holders[holding.claim.owner]
                 holding.channel.revoked(holding.claim.owner, Reason.FORCED)
-            self._after_leaving(key, record, now)
+            self._move_up(key, record, now)
             return len(broken)
 
     def inspect(self, key: str) -> Snapshot:
@@ -203,8 +213,14 @@ class State:
 
     # Everything below runs under the mutex.
 
-    def _enter(self, record: _Record, claim: Claim, now: float, channel: Channel) -> int:
-        token = self._floor = next_token(self._floor, self.micros())
+    def _mint(self) -> int:
+        return next_token(self._floor, self.micros())
+
+    def _enter(
+        self, record: _Record, claim: Claim, token: int, now: float, channel: Channel
+    ) -> int:
+        self._floor = token
+        self._records[claim.key] = record
         holding = record.holders[claim.owner] = _Holding(claim, token, now, channel)
         if holding.expires < record.soonest:
             record.soonest = holding.expires
@@ -220,25 +236,21 @@ class State:
             del record.holders[owner]
         record.soonest = min((one.expires for one in record.holders.values()), default=math.inf)
         if over:
-            self._after_leaving(key, record, now)
+            self._move_up(key, record, now)
 
-    def _after_leaving(self, key: str, record: _Record, now: float) -> None:
-        while entering := (record.admitted() if record.waiters else None):
+    def _move_up(self, key: str, record: _Record, now: float) -> None:
+        """Somebody left: let in who may enter now, or drop the record."""
+        while record.waiters and (entering := record.admitted()):
             for claim in entering:
-                waiting = record.waiters.pop(claim.owner)
-                token = next_token(self._floor, self.micros())
-                if waiting.channel.granted(claim, token, now):
-                    self._enter_pushed(record, waiting, token, now)
+                channel = record.waiters.pop(claim.owner).channel
+                token = self._mint()
+                if channel.granted(claim, token, now):
+                    self._enter(record, claim, token, now, channel)
                 # else that waiter is gone: whoever it kept out gets in by the next turn
         if not record.holders and not record.waiters:
             self._records.pop(key, None)
-        self._changed(key)
-
-    def _enter_pushed(self, record: _Record, waiting: _Waiting, token: int, now: float) -> None:
-        self._floor = token
-        holding = _Holding(waiting.claim, token, now, waiting.channel)
-        record.holders[waiting.claim.owner] = holding
-        record.soonest = min(record.soonest, holding.expires)
+        if self._watchers:
+            self._changed(key)
 
     def _renew(self, claim: Claim, now: float) -> Reason | None:
         record = self._records.get(claim.key)
@@ -253,9 +265,9 @@ class State:
         return None
 
     def _refuse_mismatch(self, record: _Record, claim: Claim) -> None:
-        if (record.family, record.limit) == (claim.family, claim.limit):
-            return
-        raise LockMismatch(mismatch(claim, record.family, record.limit), name=claim.name)
+        first = record.first
+        if (first.family, first.limit) != (claim.family, claim.limit):
+            raise LockMismatch(mismatch(claim, first.family, first.limit), name=claim.name)
 
     def _queued(self, record: _Record, owner: str, now: float) -> Queued:
         position = 0
@@ -288,13 +300,13 @@ class State:
         record = self._records.get(key)
         if record is not None:
             self._settle(key, record, now)
-        if record is None or not (record.holders or record.waiters):
+        if record is None or record.empty:
             return Snapshot(name, None, 0, (), ())
         wall = self.micros() / 1e6
         return Snapshot(
             name,
-            record.family,
-            record.limit,
+            record.first.family,
+            record.first.limit,
             tuple(
                 _entry(one.claim, one.token, wall - (now - one.since), one.expires - now)
                 for one in record.holders.values()

@@ -94,7 +94,7 @@ def next_token(floor: int, server_micros: int) -> int:
             f"The engine's clock says {server_micros} µs since 1970, beyond the year 2255; "
             "set it right before taking locks."
         )
-    return max(floor + 1, server_micros)
+    return server_micros if server_micros > floor else floor + 1
 
 
 RENEWAL_GRID = 64

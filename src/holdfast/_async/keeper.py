@@ -2,7 +2,8 @@
 
 Rule 1: the clock (`_ring`) never does I/O and never calls the user; deadlines are met whatever the
         worker, the engine or a callback is doing.
-Rule 2: every held lease has exactly one valid entry in the heap, never later than its deadline.
+Rule 2: every held lease stands in exactly one valid slot, never later than its deadline; leases
+        due at the same instant share a slot, so the heap holds instants, not leases.
 Rule 3: only the keeper and the renewer change a lease's state, under the keeper's mutex; no engine
         verb is called under it.
 """
@@ -10,10 +11,10 @@ Rule 3: only the keeper and the renewer change a lease's state, under the keeper
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
+from weakref import ref
 
 from .. import events
 from .._concurrency import AsyncAlarm, AsyncEvent, AsyncThreadLock, ashield
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from .runtime import AsyncRuntime
 
 RELEASE_MOST = 5.0  # S34
-FEW = 64  # heap entries that are not worth sorting out
+FEW = 64  # entries that are not worth sorting out
 
 
 class AsyncKeeper:
@@ -36,8 +37,10 @@ class AsyncKeeper:
         self.mutex = AsyncThreadLock()
         self._runtime = runtime
         self._clock = runtime.clock
-        self._leases: dict[str, weakref.ref[AsyncLease]] = {}
-        self._heap: list[tuple[float, str]] = []
+        self._leases: dict[str, ref[AsyncLease]] = {}
+        self._heap: list[float] = []
+        self._slots: dict[float, list[str]] = {}  # owners by the instant to look at them
+        self._entries = 0  # in all slots, valid or not
         self._closed = False
         self._alarm = AsyncAlarm(runtime.clock, self._ring, "holdfast-clock")
 
@@ -47,10 +50,10 @@ class AsyncKeeper:
         with self.mutex:
             if self._closed:
                 return False
-            self._leases[claim.owner] = weakref.ref(lease)
+            self._leases[claim.owner] = ref(lease)
             lease._renew_due = renew_at(sent, claim.ttl)
             self.schedule(lease)
-            if len(self._heap) > FEW and len(self._heap) > 4 * len(self._leases):
+            if self._entries > FEW and self._entries > 4 * len(self._leases):
                 self._compact()
         return True
 
@@ -68,6 +71,7 @@ class AsyncKeeper:
     async def release(self, lease: AsyncLease) -> bool | None:
         """Give a lease back, in at most min(ttl/3, 5 s); then go on in the background (S34)."""
         claim = lease._claim
+        engine = self._runtime.engine
         try:
             with self.mutex:
                 state = lease._state
@@ -76,7 +80,10 @@ class AsyncKeeper:
                     self._leases.pop(claim.owner, None)
             if state != HELD:
                 return await self._release_lost(lease)
-            answer = await self._release_now(lease)
+            if engine.instant and not lease._options.at_least:
+                answer: bool | None = await engine.release(claim, RELEASE_MOST)
+            else:
+                answer = await self._release_now(lease)
         except BaseException:  # interrupted: the release still happens
             with self.mutex:
                 if lease._state == HELD:
@@ -88,7 +95,8 @@ class AsyncKeeper:
         if answer is False:  # the engine says it was not ours: that is a loss (S34)
             lease._returned = True
             self.lose(lease, Reason.EXPIRED, was=RELEASED)
-        self._tell_released(lease, answer)
+        if self._runtime.listeners:
+            self._tell_released(lease, answer)
         return answer
 
     async def _release_now(self, lease: AsyncLease) -> bool | None:
@@ -98,8 +106,6 @@ class AsyncKeeper:
         if lease._options.at_least:
             linger = max(0.0, lease._granted_at + lease._options.at_least - self._clock())
         try:
-            if engine.instant:
-                return await engine.release(claim, RELEASE_MOST, linger)
             limit = min(claim.ttl / 3, RELEASE_MOST)
             return await ashield(self._runtime.tasks, engine.release(claim, limit, linger))
         except (EngineUnavailable, OutcomeUnknown):
@@ -193,18 +199,23 @@ class AsyncKeeper:
         at = lease._renew_due
         if at > lease._deadline:
             at = lease._deadline
-        if at != lease._entry_at:
-            lease._entry_at = at
-            heappush(self._heap, (at, lease._claim.owner))
-            self._alarm.set(at)
+        if at == lease._entry_at:
+            return
+        lease._entry_at = at
+        self._entries += 1
+        slot = self._slots.get(at)
+        if slot is not None:
+            slot.append(lease._claim.owner)
+            return
+        self._slots[at] = [lease._claim.owner]
+        heappush(self._heap, at)
+        self._alarm.set(at)
 
     def _compact(self) -> None:
-        self._heap = [
-            (at, owner)
-            for at, owner in self._heap
-            if (lease := self.find(owner)) is not None and lease._entry_at == at
-        ]
-        heapify(self._heap)
+        """Throw out the owners that have let go since: most leases are short."""
+        for slot in self._slots.values():
+            slot[:] = [owner for owner in slot if owner in self._leases]
+        self._entries = sum(len(slot) for slot in self._slots.values())
 
     def _ring(self) -> None:
         now = self._clock()
@@ -212,20 +223,23 @@ class AsyncKeeper:
         due: list[AsyncLease] = []
         with self.mutex:
             heap = self._heap
-            while heap and heap[0][0] <= now:
-                at, owner = heappop(heap)
-                lease = self.find(owner)
-                if lease is None or lease._entry_at != at:
-                    continue  # let go, or moved to another instant
-                if now >= lease._deadline:
-                    over.append(lease)
-                    continue
-                if now >= lease._renew_due:
-                    lease._renew_due = math.inf
-                    due.append(lease)
-                self.schedule(lease)
+            while heap and heap[0] <= now:
+                at = heappop(heap)
+                slot = self._slots.pop(at)
+                self._entries -= len(slot)
+                for owner in slot:
+                    lease = self.find(owner)
+                    if lease is None or lease._entry_at != at:
+                        continue  # let go, or moved to another instant
+                    if now >= lease._deadline:
+                        over.append(lease)
+                        continue
+                    if now >= lease._renew_due:
+                        lease._renew_due = math.inf
+                        due.append(lease)
+                    self.schedule(lease)
             if heap:
-                self._alarm.set(heap[0][0])
+                self._alarm.set(heap[0])
         for lease in over:
             self.overdue(lease)
         self._runtime.renewer.hand_over(due)
@@ -249,7 +263,7 @@ class AsyncKeeper:
 
     def disown(self) -> None:
         """In a forked child: nothing of this is ours, and no callback is called for it (S29)."""
-        for lease in [lease for ref in self._leases.values() if (lease := ref()) is not None]:
+        for lease in [lease for found in self._leases.values() if (lease := found()) is not None]:
             lease._reason = Reason.FORKED
             lease._state = LOST
             lease._returned = True
@@ -258,9 +272,7 @@ class AsyncKeeper:
         self._closed = True
 
     def _tell_released(self, lease: AsyncLease, outcome: bool | None) -> None:
-        runtime = self._runtime
-        if runtime.listeners:
-            held_for = self._clock() - lease._granted_at
-            runtime.tell_lease(
-                events.Released, lease._claim, lease.token, outcome=outcome, held_for=held_for
-            )
+        held_for = self._clock() - lease._granted_at
+        self._runtime.tell_lease(
+            events.Released, lease._claim, lease.token, outcome=outcome, held_for=held_for
+        )

@@ -14,6 +14,7 @@ from .loops import call_threadsafe, start_thread
 # A timer never sleeps longer than this at once: the clocks that timers run on stand still while the
 # machine is suspended, and the one that leases run on does not.
 LONGEST_NAP = 1.0
+STOP_PATIENCE = 1.0  # `ring` does not block: a thread that was told to stop does so at once
 
 
 class AsyncAlarm:
@@ -114,3 +115,5 @@ class Alarm:
         """Ring no more."""
         self._stopped = True
         self._pokes.put(False)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(STOP_PATIENCE)

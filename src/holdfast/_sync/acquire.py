@@ -13,7 +13,7 @@ import math
 from typing import TYPE_CHECKING
 
 from .. import events, rules
-from .._concurrency import sleep, logger
+from .._concurrency import Home, sleep, logger
 from ..errors import ClientClosed, EngineUnavailable, LockMismatch, OutcomeUnknown
 from ..model import Claim, Grant, Queued, Terms
 from .lease import Lease, LeaseOptions
@@ -28,21 +28,25 @@ def acquire(
     runtime: Runtime, terms: Terms, options: LeaseOptions, timeout: float
 ) -> Lease | None:
     """Return a lease, or None if somebody else still has the lock after `timeout` seconds."""
-    runtime.ready()
+    if runtime.home is not Home.here():
+        runtime.ready()
     clock = runtime.clock
-    claim = Claim(*terms, runtime.entropy(16).hex(), timeout > 0.0)
+    # The constructor of a named tuple costs as much again as the tuple.
+    claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0))
     started = sent = clock()
     try:
         answer: Grant | Queued | None
         error: Exception | None = None
         try:
-            limit = min(timeout, runtime.connect_timeout) if timeout else runtime.connect_timeout
+            limit = runtime.connect_timeout
+            if 0.0 < timeout < limit:
+                limit = timeout
             answer = runtime.engine.claim(claim, limit)
         except (EngineUnavailable, OutcomeUnknown) as problem:
             if not claim.queue:
                 raise _unanswered(runtime, claim, started, problem) from problem
             answer, error = None, problem
-        now = clock()
+        now = started if runtime.engine.instant else clock()
         if type(answer) is not Grant or now >= answer.not_after:
             if isinstance(answer, Queued) and not claim.queue:
                 _missed(runtime, claim, "busy", started)

@@ -16,24 +16,24 @@ class Inbox:
 
     def __init__(self) -> None:
         self._mutex = Mutex()
-        self._slots: dict[str, Grant | Event | None] = {}
+        self.slots: dict[str, Grant | Event | None] = {}
         self._closed = False
 
     def expect(self, owner: str) -> None:
         """Accept pushes for this owner from now on."""
-        self._slots[owner] = None
+        self.slots[owner] = None
 
     def forget(self, owner: str) -> None:
         """Accept no more pushes for this owner."""
-        self._slots.pop(owner, None)
+        self.slots.pop(owner, None)
 
     def deliver(self, owner: str, grant: Grant) -> bool:
         """Hand a grant to its waiter; False if there is none."""
         with self._mutex:
-            if owner not in self._slots or self._closed:
+            if owner not in self.slots or self._closed:
                 return False
-            event = self._slots[owner]
-            self._slots[owner] = grant
+            event = self.slots[owner]
+            self.slots[owner] = grant
         if isinstance(event, Event):
             event.set()
         return True
@@ -42,22 +42,22 @@ class Inbox:
         """Wait for this owner's grant; None when the time is over or the inbox closes."""
         event = Event()
         with self._mutex:
-            slot = self._slots.get(owner)
+            slot = self.slots.get(owner)
             if isinstance(slot, Grant):
-                self._slots[owner] = None
+                self.slots[owner] = None
                 return slot
             if self._closed:
                 return None
-            self._slots[owner] = event
+            self.slots[owner] = event
         try:
             event.wait(timeout)
         finally:
             with self._mutex:
-                slot = self._slots.get(owner)
+                slot = self.slots.get(owner)
                 if slot is event:
-                    self._slots[owner] = None
+                    self.slots[owner] = None
         if isinstance(slot, Grant):
-            self._slots[owner] = None
+            self.slots[owner] = None
             return slot
         return None
 
@@ -65,7 +65,7 @@ class Inbox:
         """Wake everybody who waits; refuse what comes later."""
         with self._mutex:
             self._closed = True
-            slots = list(self._slots.values())
+            slots = list(self.slots.values())
         for slot in slots:
             if isinstance(slot, Event):
                 slot.set()

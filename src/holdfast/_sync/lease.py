@@ -43,28 +43,19 @@ class Lease:
     `client.guarantees.exclusive` names; a resource that must never see two writers checks `token`.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_attempt",
-        "_claim",
-        "_deadline",
-        "_ends",
-        "_entry_at",
-        "_granted_at",
-        "_lost",
-        "_nested",
-        "_not_after",
-        "_options",
-        "_reason",
-        "_renew_due",
-        "_returned",
-        "_runtime",
-        "_state",
-        "_suspended",
-        "_tenures",
-        "_watchers",
-        "token",
-    )
+    # Most leases never change these: they are set on the instance when they do.
+    _ends: float | None = None  # the instant of max_hold
+    _state = HELD
+    _reason: Reason | None = None
+    _lost: Event | None = None  # made when first asked for
+    _watchers: list[Callable[[], None]] | None = None
+    _tenures: list[Tenure] | None = None
+    _suspended = False
+    _returned = False  # the claim of a lost lease was given back, or must not be
+    _nested = 0  # re-entries still open
+    _attempt = 0  # renewals without answer since the last one with
+    _renew_due = 0.0
+    _entry_at = 0.0  # the instant of the one slot of the keeper's in which this lease counts
 
     def __init__(
         self,
@@ -81,18 +72,6 @@ class Lease:
         self._options = options
         self._granted_at = granted_at
         self._not_after = self._deadline = not_after
-        self._ends: float | None = None  # the instant of max_hold
-        self._state = HELD
-        self._reason: Reason | None = None
-        self._lost: Event | None = None  # made when first asked for: most are not
-        self._watchers: list[Callable[[], None]] | None = None
-        self._tenures: list[Tenure] | None = None
-        self._suspended = False
-        self._returned = False  # the claim of a lost lease was given back, or must not be
-        self._nested = 0  # re-entries still open
-        self._attempt = 0  # renewals without answer since the last one with
-        self._renew_due = 0.0
-        self._entry_at = 0.0  # the instant of this lease's one valid entry in the keeper's heap
         if options.max_hold is not None:
             self._ends = granted_at + options.max_hold
             self._deadline = min(not_after, self._ends)
@@ -278,13 +257,10 @@ class Lease:
 
     def __del__(self) -> None:
         # May run in any thread, even inside another method of ours: takes no lock (S30).
-        try:
-            state, returned = self._state, self._returned
-        except AttributeError:
-            return  # never finished __init__
-        if state == RELEASED or returned:
+        if self._state == RELEASED or self._returned:
             return
-        if state == HELD:
+        leaked = self._state == HELD
+        if leaked:
             warnings.warn(
                 f"The lease of {self.name!r} with token {self.token} was dropped without release; "
                 "use 'with', or keep it and call release().",
@@ -292,7 +268,7 @@ class Lease:
                 source=self,
                 stacklevel=2,
             )
-        self._runtime.keeper.abandon(self._claim, self.token, leaked=state == HELD)
+        self._runtime.keeper.abandon(self._claim, self.token, leaked)
 
 
 _WHY = {

@@ -50,13 +50,14 @@ class MemoryEngine(Engine):
     def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """See Engine."""
         sent = self._clock()
-        if claim.queue:
-            self._inbox.expect(claim.owner)
         answer = self._state.claim(claim, self)
-        if isinstance(answer, Queued):
-            return answer
-        self._inbox.forget(claim.owner)
-        return Grant(answer, validity(sent, claim.ttl))
+        if isinstance(answer, int):
+            return tuple.__new__(Grant, (answer, validity(sent, claim.ttl)))
+        return answer
+
+    def queued(self, claim: Claim) -> None:
+        """Hear from the state that a grant may be pushed; it comes to the inbox."""
+        self._inbox.expect(claim.owner)
 
     def granted(self, claim: Claim, token: int, at: float) -> bool:
         """Take a grant from the state, whichever thread made it; its clock is ours."""
@@ -86,7 +87,8 @@ class MemoryEngine(Engine):
 
     def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See Engine."""
-        self._inbox.forget(claim.owner)
+        if self._inbox.slots:
+            self._inbox.forget(claim.owner)
         return self._state.release(claim, linger)
 
     def inspect(self, key: str, timeout: float) -> Snapshot:
