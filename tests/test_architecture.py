@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *("_async.chores", "_async.runtime", "_async.tenure"),
     ),
     ("_async.recipes",),
-    ("_async.client", "registry"),
+    ("_async.client", "registry", "signals"),
     ("", "aio", "guards", "_async.guards", "observe"),
     ("testing", "cli", "bench", "lab", "dashboard", "__main__"),
 )

@@ -31,6 +31,8 @@ from .errors import (
     StaleToken,
 )
 from .model import SKIPPED, Entry, Fault, Guarantees, Leader, Mode, Reason, Snapshot
+from .names import shard
+from .signals import release_on_sigterm
 
 __version__ = "0.1.0"
 
@@ -68,4 +70,6 @@ __all__ = [
     "connect",
     "current_lease",
     "events",
+    "release_on_sigterm",
+    "shard",
 ]

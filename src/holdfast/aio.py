@@ -27,6 +27,8 @@ from .errors import (
     StaleToken,
 )
 from .model import SKIPPED, Entry, Fault, Guarantees, Leader, Mode, Reason, Snapshot
+from .names import shard
+from .signals import release_on_sigterm
 
 __all__ = [
     "SKIPPED",
@@ -61,4 +63,6 @@ __all__ = [
     "connect",
     "current_lease",
     "events",
+    "release_on_sigterm",
+    "shard",
 ]

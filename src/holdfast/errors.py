@@ -23,7 +23,7 @@ class NotAcquired(LockError, TimeoutError):
 class LeaseLost(LockError):
     """The lease can no longer be relied on: stop the work now.
 
-    `token` and `reason` say which hold and why; `lease` is the lost one where it is at hand.
+    `token` and `reason` say which hold and why; without a reason you released it yourself.
     """
 
     def __init__(

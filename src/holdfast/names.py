@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from hashlib import sha256
 from urllib.parse import unquote
 
 from .errors import InvalidName
@@ -80,6 +81,18 @@ def encode_path(path: str) -> tuple[str, ...]:
         )
     encode(path, "tree path")  # the limit of 255 bytes is on the whole path
     return tuple(encode(segment, "tree path segment") for segment in segments)
+
+
+def shard(name: str, key: str, parts: int) -> str:
+    """Return one of `parts` narrower names for a hot one: the same for a key on every machine.
+
+    `shard("stock", "sku-4711", 16)` is one of `stock/0` … `stock/15`; writers of different keys
+    then mostly do not wait for each other.
+    """
+    if isinstance(parts, bool) or not isinstance(parts, int) or parts < 1:
+        raise ValueError(f"parts must be a whole number from 1 up, not {parts!r}.")
+    digest = sha256(_normal(key, "key")).digest()
+    return f"{name}/{int.from_bytes(digest[:8], 'big') % parts}"
 
 
 def record_key(namespace: str, encoded: str) -> str:

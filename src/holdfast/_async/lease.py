@@ -260,7 +260,8 @@ class AsyncLease:
         if self._state == RELEASED or self._returned:
             return
         leaked = self._state == HELD
-        if leaked:
+        self._runtime.keeper.abandon(self._claim, self.token, leaked)
+        if leaked:  # last, because a warning may be an error
             warnings.warn(
                 f"The lease of {self.name!r} with token {self.token} was dropped without release; "
                 "use 'with', or keep it and call release().",
@@ -268,7 +269,6 @@ class AsyncLease:
                 source=self,
                 stacklevel=2,
             )
-        self._runtime.keeper.abandon(self._claim, self.token, leaked)
 
 
 _WHY = {

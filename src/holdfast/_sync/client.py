@@ -221,7 +221,7 @@ class Client:
             raise ValueError(f"max_hold must be more than 0 seconds, not {hold:g}.")
         if reentrant and limit:
             raise NotSupported(
-                f"The semaphore {name!r} cannot be re-entered: which of its permits would it be?",
+                f"The semaphore {name!r} cannot be re-entered: it has no owner, only permits.",
                 name=name,
             )
         wait = check_wait(timeout)
@@ -274,7 +274,7 @@ class Client:
     def listen(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call `callback` for every event, until the returned function is called."""
         if not callable(callback):
-            raise TypeError(f"listen() needs a function, not {type(callback).__name__}.")
+            raise TypeError(f"A listener must be a function, not {type(callback).__name__}.")
         self._runtime.listeners = [*self._runtime.listeners, callback]
 
         def stop() -> None:

@@ -1,0 +1,1 @@
+"""Benchmarks: floors, peers and reports; everything is a ratio from one run."""

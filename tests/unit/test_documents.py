@@ -1,0 +1,48 @@
+"""Every Python example in the README and in docs/ runs as it stands, and so do the examples."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(page, block, id=f"{page.relative_to(ROOT)}-{number}")
+    for page in PAGES
+    for number, block in enumerate(BLOCK.findall(page.read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize(("page", "block"), BLOCKS)
+def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> None:
+    """A reader who copies the example gets what the page says."""
+    script = tmp_path / "example.py"
+    script.write_text(block, encoding="utf-8")
+    runner = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
+    command = runner if "def test_" in block or "class Test" in block else ["-W", "error"]
+    done = subprocess.run(
+        [sys.executable, *command, str(script)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_example_script_runs(example: Path) -> None:
+    """Each example ends well."""
+    done = subprocess.run(
+        [sys.executable, str(example)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    """A relative link in any page points to a file or folder that exists."""
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
