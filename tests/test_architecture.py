@@ -56,8 +56,8 @@ PURE = (
 COLOURED = ("asyncio", "threading", "concurrent", "multiprocessing", "_thread")
 COLOUR_AWARE = ("_concurrency", "testing", "cli", "bench")
 
-# The only places that may print. (bench: its report, called by the command line.)
-PRINTERS = ("cli", "bench")
+# The only places that may print: commands, and what a command reports with.
+PRINTERS = ("cli", "bench", "testing.simulation")
 
 
 @dataclass(frozen=True)
