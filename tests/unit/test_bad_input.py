@@ -80,6 +80,12 @@ BAD_CALLS: list[tuple[str, Callable[[holdfast.Client], object], type[Exception],
     ("leading slash", lambda c: c.tree("/a"), holdfast.InvalidName, "empty segment"),
     ("no lock in all_of", lambda c: c.all_of(), ValueError, "at least one lock"),
     ("twice in all_of", lambda c: c.all_of(c.lock("x"), c.lock("x")), ValueError, "twice"),
+    (
+        "parent and child in all_of",
+        lambda c: c.all_of(c.tree("a").read(), c.tree("a/b").read(), c.tree("a/c").write()),
+        ValueError,
+        "wait for itself",
+    ),
     ("negative at_least", lambda c: c.singleton("x", at_least=-1), ValueError, "0 or more"),
     (
         "re-entrant semaphore",

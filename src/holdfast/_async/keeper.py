@@ -157,7 +157,7 @@ class AsyncKeeper:
 
     def overdue(self, lease: AsyncLease) -> None:
         """Lose a lease whose deadline has passed, for the reason that fits (S17)."""
-        if lease._ends is not None and self._clock() >= lease._ends:
+        if lease._deadline == lease._ends:
             reason = Reason.MAX_HOLD
         elif lease._suspended or lease._renew_due == math.inf:  # inf: a renewal is under way
             reason = Reason.UNREACHABLE

@@ -75,13 +75,14 @@ class AsyncElection:
         `lease.ensure_held()` and return.
         """
         while True:
-            lease: AsyncLease | None = None
+            lease = await self._lock.acquire(timeout=-1)
+            assert lease is not None
             try:
-                async with self._lock as lease:
+                async with lease:
                     result = await work(lease)
                 return result
             except LeaseLost as lost:
-                if lease is None or lost.token != lease.token:
+                if lost.token != lease.token:
                     raise  # not about this leadership
 
     def __repr__(self) -> str:

@@ -75,13 +75,14 @@ class Election:
         `lease.ensure_held()` and return.
         """
         while True:
-            lease: Lease | None = None
+            lease = self._lock.acquire(timeout=-1)
+            assert lease is not None
             try:
-                with self._lock as lease:
+                with lease:
                     result = work(lease)
                 return result
             except LeaseLost as lost:
-                if lease is None or lost.token != lease.token:
+                if lost.token != lease.token:
                     raise  # not about this leadership
 
     def __repr__(self) -> str:

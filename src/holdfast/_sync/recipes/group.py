@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 from ...errors import NotAcquired
 from ...model import Seconds, check_wait
+from ...rules import conflict
 from ..lease import Lease
 from .entrance import Entrance
 from .group_lease import LeaseGroup
@@ -21,9 +23,14 @@ class Group(Entrance[LeaseGroup]):
         super().__init__(all(lock._options.cancel_on_loss for lock in locks))
         self._locks = tuple(locks)
         self._ordered = sorted(locks, key=lambda lock: lock.order)
-        for before, after in zip(self._ordered, self._ordered[1:], strict=False):
-            if before.order == after.order:
-                raise ValueError(f"all_of() was given {after.name!r} twice; name each lock once.")
+        for one, other in combinations(self._ordered, 2):
+            if one.order == other.order:
+                raise ValueError(f"all_of() was given {other.name!r} twice; name each lock once.")
+            if one.order[:2] == other.order[:2] and conflict(one._terms, other._terms):
+                raise ValueError(
+                    f"all_of() was given {one.name!r} and {other.name!r}, which exclude each "
+                    "other: it would wait for itself; the upper one covers both."
+                )
 
     @property
     def name(self) -> str:
