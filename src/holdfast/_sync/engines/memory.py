@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...clocks import Clock, boot_clock
-from ...memory_state import State, shared_state
+from ...lock_table import LockTable
+from ...memory_state import shared_state
 from ...model import Claim, Fault, Grant, Guarantees, Outcome, Queued, Reason, Renewal, Snapshot
 from ...rules import validity
 from ..engine import Engine, Notice
@@ -19,7 +20,7 @@ class MemoryEngine(Engine):
     instant = True
 
     def __init__(
-        self, url: str, *, max_ttl: float, clock: Clock = boot_clock, state: State | None = None
+        self, url: str, *, max_ttl: float, clock: Clock = boot_clock, state: LockTable | None = None
     ) -> None:
         self.location = url
         self.guarantees = Guarantees(
