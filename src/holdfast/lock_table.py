@@ -136,6 +136,10 @@ class LockTable:
                     self._changed(claim.key)
             return self._queued(record, owner, now)
 
+    def buried(self, owner: str) -> bool:
+        """Say whether this owner was withdrawn and must not enter any more (S6)."""
+        return owner in self._tombstones
+
     def renew(self, claims: Sequence[Claim]) -> list[Reason | None]:
         """Give each holder its full TTL again; None = renewed, else why it is not ours."""
         with self.mutex:
@@ -258,6 +262,7 @@ class LockTable:
         holding = record.holders.get(claim.owner)
         if holding is None or holding.lingering:
             return Reason.STOLEN if record.holders else Reason.EXPIRED
+        holding.claim = claim  # its TTL may be another now (S14)
         holding.expires = now + claim.ttl
         record.soonest = min(record.soonest, holding.expires)
         return None

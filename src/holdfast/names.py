@@ -50,9 +50,15 @@ def _normal(name: str, what: str) -> bytes:
     return data
 
 
-@lru_cache(maxsize=4096)
 def encode(name: str, what: str = "lock name") -> str:
     """Encode a name; the result holds only [A-Za-z0-9_%-]."""
+    if type(name) is not str:
+        name = str(_normal(name, what), "utf-8")  # refuses what is no text, hashable or not
+    return _encode(name, what)
+
+
+@lru_cache(maxsize=4096)
+def _encode(name: str, what: str) -> str:
     data = _normal(name, what)
     if not data:
         raise InvalidName(f"A {what} must not be empty.", name=name)
@@ -69,17 +75,16 @@ def decode(encoded: str) -> str:
     return unquote(encoded, errors="strict")
 
 
-@lru_cache(maxsize=1024)
 def encode_path(path: str) -> tuple[str, ...]:
     """Split a tree path at `/` into encoded segments; the first one names the record (S4)."""
-    segments = path.split("/") if isinstance(path, str) and path else [path]
+    encode(path, "tree path")  # the limit of 255 bytes is on the whole path
+    segments = path.split("/")
     if "" in segments:
         raise InvalidName(
             f"The tree path {_show(path)} has an empty segment: write it as 'a/b/c', without "
             "a slash at either end.",
             name=path,
         )
-    encode(path, "tree path")  # the limit of 255 bytes is on the whole path
     return tuple(encode(segment, "tree path segment") for segment in segments)
 
 

@@ -24,6 +24,7 @@ class EngineEntry:
 
 ENGINES: dict[str, EngineEntry] = {
     "memory": EngineEntry("engines.memory", "MemoryEngine", "memory"),
+    "sqlite": EngineEntry("engines.sqlite", "SqliteEngine", "sqlite"),
 }
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from .._concurrency import AsyncEvent, Mutex
 from ..model import Grant
 
+NUDGE = Grant(0, 0.0)  # stands for "look again"
+
 
 class AsyncInbox:
     """Pushed grants by owner."""
@@ -33,10 +35,19 @@ class AsyncInbox:
             if owner not in self.slots or self._closed:
                 return False
             event = self.slots[owner]
-            self.slots[owner] = grant
+            self.slots[owner] = grant  # also over a nudge: it says more
         if isinstance(event, AsyncEvent):
             event.set()
         return True
+
+    def nudge(self, owner: str) -> None:
+        """Let this owner's wait end without a grant: it is worth asking again."""
+        with self._mutex:
+            event = self.slots.get(owner)
+            if owner in self.slots and not isinstance(event, Grant):
+                self.slots[owner] = NUDGE
+        if isinstance(event, AsyncEvent):
+            event.set()
 
     async def wait(self, owner: str, timeout: float) -> Grant | None:
         """Wait for this owner's grant; None when the time is over or the inbox closes."""
@@ -45,7 +56,7 @@ class AsyncInbox:
             slot = self.slots.get(owner)
             if isinstance(slot, Grant):
                 self.slots[owner] = None
-                return slot
+                return slot if slot is not NUDGE else None
             if self._closed:
                 return None
             self.slots[owner] = event
@@ -58,7 +69,7 @@ class AsyncInbox:
                     self.slots[owner] = None
         if isinstance(slot, Grant):
             self.slots[owner] = None
-            return slot
+            return slot if slot is not NUDGE else None
         return None
 
     def close(self) -> None:

@@ -53,6 +53,7 @@ class AsyncLease:
     _suspended = False
     _returned = False  # the claim of a lost lease was given back, or must not be
     _nested = 0  # re-entries still open
+    _left = False  # its holder is done with it, whatever became of it
     _attempt = 0  # renewals without answer since the last one with
     _renew_due = 0.0
     _entry_at = 0.0  # the instant of the one slot of the keeper's in which this lease counts
@@ -122,6 +123,11 @@ class AsyncLease:
         return self._state == RELEASED
 
     @property
+    def left(self) -> bool:
+        """Whether its holder has let it go for the last time, held or lost."""
+        return self._left
+
+    @property
     def nested(self) -> bool:
         """Whether the same task has entered it more than once."""
         return self._nested > 0
@@ -179,6 +185,7 @@ class AsyncLease:
         if self._nested > 0:
             self._nested -= 1
             return False
+        self._left = True
         return await self._runtime.keeper.release(self)
 
     def error(self) -> LeaseLost:

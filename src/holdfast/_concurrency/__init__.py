@@ -31,6 +31,7 @@ from .caller import (
     sleep,
 )
 from .home import AsyncHome, Home, hear_of_fork
+from .reader import AsyncReader, Reader
 from .waiting import AsyncBell, AsyncEvent, AsyncThreadLock, Bell, Event, Mutex, ThreadLock
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "AsyncCancelScope",
     "AsyncEvent",
     "AsyncHome",
+    "AsyncReader",
     "AsyncThreadLock",
     "AsyncWorker",
     "Bell",
@@ -49,6 +51,7 @@ __all__ = [
     "Event",
     "Home",
     "Mutex",
+    "Reader",
     "ThreadLock",
     "Worker",
     "acheck_function",

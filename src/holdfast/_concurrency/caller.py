@@ -25,8 +25,8 @@ def current_task_key() -> object:
 
 
 def current_thread_key() -> object:
-    """Return what stands for "the same thread"."""
-    return threading.get_ident()
+    """Return what stands for "the same thread": not its number, which the next one may get."""
+    return threading.current_thread()
 
 
 class AsyncCancelScope:

@@ -8,11 +8,13 @@ import socket
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, overload
+from urllib.parse import quote
 
 from .._concurrency import Home, join, sleep, hear_of_fork
 from ..clocks import Clock, boot_clock
 from ..errors import NotSupported
 from ..events import Event, Forced
+from ..filesystems import default_path
 from ..model import (
     Family,
     Guarantees,
@@ -59,12 +61,12 @@ def connect(
 ) -> Client:
     """Return a client of the engine that `url` names; no I/O before its first use.
 
+    Without a URL it is $HOLDFAST_URL, and without that a file in the user's state directory.
+
     `ttl` and `timeout` are the defaults of its locks: how long the engine keeps a lock without
     news from us, and how long we wait for one (None = for ever). Further options are the engine's.
     """
-    where = url or os.environ.get("HOLDFAST_URL")
-    if not where:
-        raise ValueError("No engine was named: pass a URL to connect(), or set HOLDFAST_URL.")
+    where = url or os.environ.get("HOLDFAST_URL") or f"sqlite://{quote(default_path())}"
     engine_class = load_engine(where, COLOUR)
     engine = engine_class(where, max_ttl=seconds(max_ttl, "max_ttl"), **options)
     return Client(

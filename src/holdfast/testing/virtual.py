@@ -7,10 +7,10 @@ from typing import Any
 
 from .._async.client import AsyncClient
 from .._async.engines.memory import AsyncMemoryEngine
-from ..memory_state import State
+from ..lock_table import LockTable
 
 
-def virtual_client(state: State | None = None, **options: Any) -> AsyncClient:
+def virtual_client(state: LockTable | None = None, **options: Any) -> AsyncClient:
     """Return a client whose leases, waits and renewals run on `loop.time()`.
 
     Call it on a VirtualLoop (`holdfast.testing.run`). Clients that are to meet share a `state`;
@@ -22,7 +22,7 @@ def virtual_client(state: State | None = None, **options: Any) -> AsyncClient:
     return AsyncClient(engine, clock=time, **options)
 
 
-def virtual_state() -> State:
+def virtual_state() -> LockTable:
     """Return an empty lock table on the running loop's time, for clients to share."""
     time = asyncio.get_running_loop().time
-    return State(clock=time, micros=lambda: int(time() * 1e6))
+    return LockTable(clock=time, micros=lambda: int(time() * 1e6))

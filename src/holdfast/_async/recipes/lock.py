@@ -68,7 +68,7 @@ class AsyncLock(AsyncEntrance[AsyncLease]):
         key = (current_task_key(), self._terms.key, self._terms.path)
         reference = self._runtime.entered.get(key)
         outer: AsyncLease | None = None if reference is None else reference()
-        if outer is not None and not outer.released:
+        if outer is not None and not outer.left:
             if outer.mode is not self._terms.mode:
                 raise NotSupported(
                     f"{self.name!r} is already held by this task in mode {outer.mode}, and would "

@@ -1,0 +1,403 @@
+"""(Generated from _async/engines/sqlite.py by tools/unasync.py: do not edit.) sqlite:///, the embedded engine: all processes of one host, through one file.
+
+Rule 1: a claim nobody disputes is one statement, and so is its release; the rest runs on the lock
+        table inside one transaction (sqlite_store).
+Rule 2: messages leave after the commit; a message that is lost costs a timer, nothing more.
+Rule 3: the head of a queue watches the holders' sockets; who hangs up is dead and is removed (S33).
+Rule 4: a cancelled verb has happened as a whole or not at all: it sleeps only outside transactions.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from urllib.parse import unquote, urlsplit
+
+from ..._concurrency import ThreadLock, sleep
+from ...clocks import Clock, boot_clock, wall_micros
+from ...errors import EngineUnavailable, LockError
+from ...filesystems import boot_identity, refuse_shared_filesystem
+from ...host_sockets import SUPPORTED
+from ...lock_table import LockTable
+from ...model import Claim, Fault, Grant, Guarantees, Outcome, Queued, Reason, Renewal, Snapshot
+from ...rules import backoff, validity
+from ...sqlite_store import (
+    CLAIM,
+    RELEASE,
+    RENEW,
+    Peer,
+    RowRecords,
+    forget_idle,
+    open_database,
+    terms_text,
+)
+from ..engine import Engine, Notice
+from .sqlite_mail import HostMail
+
+T = TypeVar("T")
+
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+POLL = 0.25  # seconds between looks where there are no sockets
+LEAST = 0.1  # seconds of patience with others who write, however little the caller has
+FORGET_EVERY = 1000  # claims
+REMEMBERED = 1000  # texts of terms
+
+_inherited: list[sqlite3.Connection] = []  # a forked child must never close them: they are kept
+
+
+class SqliteEngine(Engine):
+    """Locks in a file. `held` is exclusive under pauses, crashes, reboots and clock steps."""
+
+    family = "sqlite"
+    instant = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        max_ttl: float,
+        clock: Clock = boot_clock,
+        create: bool = True,
+        any_filesystem: bool = False,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.netloc or not parts.path.strip("/"):
+            raise ValueError(
+                f"{url!r} names no lock file; write sqlite:///path/to/file.db with three slashes."
+            )
+        self.path = os.path.realpath(unquote(parts.path).replace("//", "/"))
+        self.location = f"sqlite://{self.path}"
+        self.guarantees = Guarantees(
+            engine=self.family,
+            fencing=True,
+            exclusive=frozenset(
+                {
+                    Fault.CLIENT_PAUSE,
+                    Fault.CLIENT_CRASH,
+                    Fault.CLIENT_CLOCK_STEP,
+                    Fault.SERVER_RESTART,
+                    Fault.SERVER_CLOCK_STEP,
+                }
+            ),
+            fair=True,
+            push=SUPPORTED,
+            crash_detection=SUPPORTED,
+            expiry="lease",
+            min_ttl=0.05,
+            max_ttl=max_ttl,
+            at_least=True,
+        )
+        self._clock = clock
+        self._create = create
+        self._any_filesystem = any_filesystem
+        self._boot = boot_identity()
+        self._mutex = ThreadLock()
+        self._notice: Notice | None = None
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Know nothing yet: no file, no sockets, no waiters."""
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._mail = HostMail(f"{self.path}.d", self._boot, self._clock, self._hear_loss)
+        self._seen: dict[str, tuple[float, float]] = {}  # of other boots: owner -> stored, since
+        self._texts: dict[tuple[object, ...], str] = {}
+        self._records = RowRecords(self, self._boot)
+        self._table = LockTable(clock=self._clock, micros=wall_micros, records=self._records)
+        self._me = Peer(self, self._boot, "")
+        self._claims = 0
+        self._closed = False
+
+    # --- Verbs. ---
+
+    def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
+        """See Engine."""
+        sent = self._clock()
+        token = self._run(lambda database: self._claim_alone(database, claim), timeout)
+        if token is not None:
+            return tuple.__new__(Grant, (token, validity(sent, claim.ttl)))
+        answer = self._transact(
+            claim.key, lambda: self._table.claim(claim, self._me), timeout
+        )
+        if isinstance(answer, int):
+            return Grant(answer, validity(sent, claim.ttl))
+        if not self._mail.works:
+            return answer._replace(retry_in=min(answer.retry_in, POLL))
+        return answer
+
+    def _claim_alone(self, database: sqlite3.Connection, claim: Claim) -> int | None:
+        if self._table.buried(claim.owner):
+            return None
+        self._claims += 1
+        if self._claims % FORGET_EVERY == 1:
+            forget_idle(database, wall_micros())
+        now = self._clock()
+        text = self._text(claim)
+        row = (claim.key, wall_micros(), claim.owner, now, now + claim.ttl, text)
+        for (token,) in database.execute(CLAIM, row).fetchall():
+            return int(token)
+        return None
+
+    def _text(self, claim: Claim) -> str:
+        text = self._texts.get(claim[:-2])
+        if text is None:
+            if len(self._texts) >= REMEMBERED:
+                self._texts.clear()
+            text = self._texts[claim[:-2]] = terms_text(claim, self._me)
+        return text
+
+    def wait(self, claim: Claim, queued: Queued, timeout: float) -> Grant | None:
+        """See Engine."""
+        if not self._mail.works:
+            sleep(min(timeout, POLL))
+            return None
+        return self._mail.wait(claim.owner, timeout)
+
+    def renew(self, claims: Sequence[Claim], timeout: float) -> list[Renewal]:
+        """See Engine."""
+        sent = self._clock()
+        self._mail.drain()
+        reasons = self._transact(None, lambda: self._renew_all(claims), timeout)
+        return [
+            Renewal(Outcome.RENEWED, validity(sent, claim.ttl))
+            if reason is None
+            else Renewal(Outcome.LOST, reason=reason)
+            for claim, reason in zip(claims, reasons, strict=True)
+        ]
+
+    def _renew_all(self, claims: Sequence[Claim]) -> list[Reason | None]:
+        now = self._clock()
+        database = self._database()
+        reasons: list[Reason | None] = []
+        for claim in claims:
+            row = (now + claim.ttl, self._text(claim), claim.key, claim.owner, now)
+            if database.execute(RENEW, row).fetchall():
+                reasons.append(None)
+            else:
+                reasons.extend(self._table.renew([claim]))
+        return reasons
+
+    def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
+        """See Engine."""
+        if self._mail.awaited:
+            self._mail.forget(claim.owner)
+        if linger <= 0:
+            row = (claim.key, claim.owner, self._clock())
+            if self._run(lambda db: db.execute(RELEASE, row).fetchall(), timeout):
+                return True
+        return self._transact(claim.key, lambda: self._table.release(claim, linger), timeout)
+
+    def inspect(self, key: str, timeout: float) -> Snapshot:
+        """See Engine."""
+        return self._transact(key, lambda: self._table.inspect(key), timeout)
+
+    def list(self, prefix: str, timeout: float) -> Sequence[Snapshot]:
+        """See Engine."""
+
+        def look() -> list[Snapshot]:
+            shots = [self._table.inspect(key) for key in self._records.keys_with(prefix)]
+            return [shot for shot in shots if shot.kind is not None]
+
+        return self._transact(None, look, timeout)
+
+    def force(self, key: str, token: int | None, timeout: float) -> int:
+        """See Engine."""
+        return self._transact(key, lambda: self._table.force(key, token), timeout)
+
+    def ping(self, timeout: float) -> None:
+        """See Engine."""
+        self._run(lambda db: db.execute("SELECT count(*) FROM record").fetchall(), timeout)
+
+    # --- Running them. ---
+
+    def _run(self, action: Callable[[sqlite3.Connection], T], timeout: float) -> T:
+        """Run a short action; while another process writes, pause and try again."""
+        give_up = self._clock() + max(timeout, LEAST)
+        attempt = 0
+        while True:
+            try:
+                with self._mutex:
+                    return action(self._database())
+            except sqlite3.Error as error:
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BUSY:
+                    raise self._translate(error) from error
+                if self._clock() >= give_up:
+                    raise EngineUnavailable(
+                        f"The lock file {self.path} was busy for {timeout:.3g} s: another process "
+                        "keeps a transaction open; try again.",
+                        engine=self.location,
+                    ) from error
+            except OSError as error:
+                raise self._translate(error) from error
+            sleep(backoff(attempt, 0.5, first=0.0002, most=0.005))
+            attempt += 1
+
+    def _transact(self, key: str | None, action: Callable[[], T], timeout: float) -> T:
+        """Run an action on the lock table in one transaction, then send what it has to say."""
+
+        def run(database: sqlite3.Connection) -> T:
+            self._mail.outbox.clear()
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                self._records.begin(database)
+                before = self._prepare(key)
+                result = action()
+                self._records.flush()
+                if key is not None:
+                    self._point_out_head(key, before)
+                database.execute("COMMIT")
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            self._mail.post()
+            return result
+
+        return self._run(run, timeout)
+
+    def _prepare(self, key: str | None) -> tuple[object, ...]:
+        """Let dead holders be over before the table looks; return who stands where."""
+        if key is None:
+            return ()
+        self._table.floor = max(self._table.floor, self._records.floor(key))
+        record = self._records.get(key)
+        if record is None:
+            return ()
+        now = self._clock()
+        for holding in record.holders.values():
+            peer = holding.channel
+            if not holding.lingering and isinstance(peer, Peer) and self._dead(peer):
+                holding.expires = record.soonest = now
+        return self._standing(key)
+
+    def _standing(self, key: str) -> tuple[object, ...]:
+        record = self._records.get(key)
+        if record is None or not record.waiters:
+            return ()
+        return (next(iter(record.waiters)), *record.holders)
+
+    def _point_out_head(self, key: str, before: tuple[object, ...]) -> None:
+        """Tell the first waiter, if it or what it waits for is new, whom to watch."""
+        if not self._mail.works or self._standing(key) == before:
+            return
+        record = self._records.get(key)
+        if record is None or not record.waiters:
+            return
+        owner, head = next(iter(record.waiters.items()))
+        peers = [one.channel for one in record.holders.values()]
+        addresses = [
+            peer.address for peer in peers if isinstance(peer, Peer) and peer.boot == self._boot
+        ]
+        assert isinstance(head.channel, Peer)
+        self._mail.outbox.append((head.channel.address, ["head", owner, addresses]))
+
+    def _database(self) -> sqlite3.Connection:
+        """Return the open file; open it anew if another one was put in its place."""
+        if self._closed:
+            raise EngineUnavailable(f"{self.location} was closed.", engine=self.location)
+        if self._connection is not None:
+            try:
+                status = os.stat(self.path)
+                if (status.st_dev, status.st_ino) == self._identity:
+                    return self._connection
+            except FileNotFoundError:
+                pass
+            self._connection.close()
+            self._connection = None
+        if not self._any_filesystem:
+            refuse_shared_filesystem(self.path)
+        connection = open_database(self.path, self._create)
+        status = os.stat(self.path)
+        self._identity = (status.st_dev, status.st_ino)
+        self._connection = connection
+        self._mail.open()
+        self._me.address = self._mail.address
+        return connection
+
+    def _translate(self, error: Exception) -> LockError:
+        if isinstance(error, LockError):
+            return error
+        text = str(error)
+        remedy = next((cure for sign, cure in REMEDIES if sign in text), "see the cause")
+        return EngineUnavailable(
+            f"The lock file {self.path} cannot be used ({text}): {remedy}.", engine=self.location
+        )
+
+    # --- The office: what the lock table wants of other clients. ---
+
+    def peer(self, boot: str, address: str) -> Peer:
+        """See Office."""
+        return Peer(self, boot, address)
+
+    def expires(self, peer: Peer, owner: str, stored: float, most: float) -> float:
+        """See Office; of another boot, that long from our first look (S33)."""
+        now = self._clock()
+        if peer.boot == self._boot:
+            return min(stored, now + most)
+        if self._seen.get(owner, (None, 0.0))[0] != stored:
+            self._seen[owner] = (stored, now)
+        return self._seen[owner][1] + most
+
+    def expect(self, claim: Claim) -> None:
+        """See Office."""
+        self._mail.expect(claim.owner)
+
+    def push_grant(self, peer: Peer, claim: Claim, token: int, at: float) -> bool:
+        """See Office."""
+        if self._dead(peer):
+            return False
+        message = ["grant", claim.owner, token, at, claim.ttl, self._boot]
+        self._mail.outbox.append((peer.address, message))
+        return True
+
+    def push_loss(self, peer: Peer, owner: str, reason: Reason) -> None:
+        """See Office."""
+        self._mail.outbox.append((peer.address, ["lost", owner, reason.value]))
+
+    def _dead(self, peer: Peer) -> bool:
+        return peer.boot == self._boot and self._mail.dead(peer.address)
+
+    def _hear_loss(self, owner: str, reason: Reason) -> None:
+        if self._notice is not None:
+            self._notice(owner, reason)
+
+    # --- The rest. ---
+
+    def notices(self, callback: Notice) -> None:
+        """See Engine."""
+        self._notice = callback
+
+    def stop_waiting(self) -> None:
+        """See Engine."""
+        self._mail.stop_waiting()
+
+    def close(self) -> None:
+        """See Engine."""
+        self._mail.close()
+        with self._mutex:  # never under the feet of a statement
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def after_fork(self) -> None:
+        """See Engine."""
+        if self._connection is not None:
+            _inherited.append(self._connection)
+        self._mail.abandon()
+        self._mutex = ThreadLock()
+        self._start_over()
+
+
+REMEDIES = (
+    ("not a database", "it is some other file, or damaged; move it away, a new one is made"),
+    ("malformed", "it is damaged; move it away, a new one is made"),
+    ("full", "free some space on that disk"),
+    ("readonly", "it is not writable here; check its owner and mode"),
+    ("read-only", "it is not writable here; check its owner and mode"),
+    ("unable to open", "check that its folder exists and is writable"),
+    ("Permission denied", "check the owner and mode of the file and its folder"),
+    ("no such file", "create it, or allow create=True"),
+    ("I/O", "check the disk"),
+)
