@@ -120,8 +120,7 @@ class LockTable:
             if holding is not None:
                 if holding.lingering:
                     return Queued(0, math.inf)
-                holding.expires = now + claim.ttl
-                record.soonest = min(record.soonest, holding.expires)
+                holding.expires = max(holding.expires, now + claim.ttl)
                 return holding.token
             if record.empty:  # settled until nobody was left: as good as new
                 return self._enter(Record(claim), claim, self._mint(), now, channel)
@@ -262,6 +261,9 @@ class LockTable:
         holding = record.holders.get(claim.owner)
         if holding is None or holding.lingering:
             return Reason.STOLEN if record.holders else Reason.EXPIRED
+        if claim.revision < holding.claim.revision:  # sent before an extend, come after it
+            holding.expires = max(holding.expires, now + claim.ttl)
+            return None
         holding.claim = claim  # its TTL may be another now (S14)
         holding.expires = now + claim.ttl
         record.soonest = min(record.soonest, holding.expires)

@@ -68,6 +68,7 @@ class Claim(NamedTuple):
     value: str
     owner: str  # 128 random bits, new for every attempt
     queue: bool  # keep a place in the queue when busy?
+    revision: int = 0  # rises with every extend: an older renewal that comes late must not undo it
 
 
 class Holder(NamedTuple):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from .model import Mode
+from .model import Entry, Mode, Snapshot
 
 _SHARED = Mode.SHARED
 _EXCLUSIVE = Mode.EXCLUSIVE
@@ -67,6 +67,18 @@ def admit(holders: Iterable[Entrant], waiters: Iterable[E], limit: int) -> list[
     return entering
 
 
+def within(tree: Snapshot, name: str, path: tuple[str, ...]) -> Snapshot:
+    """Return what of a tree's record touches `path`: on it, above it or below it."""
+
+    def near(entry: Entry) -> bool:
+        short = min(len(entry.path), len(path))
+        return entry.path[:short] == path[:short]
+
+    holders = tuple(entry for entry in tree.holders if near(entry))
+    waiters = tuple(entry for entry in tree.waiters if near(entry))
+    return Snapshot(name, tree.kind if holders or waiters else None, 0, holders, waiters)
+
+
 def validity(sent: float, ttl: float) -> float:
     """Return the instant until which an answer to a request sent at `sent` can be relied on."""
     return sent + ttl - (ttl * DRIFT_RATE + DRIFT_FLOOR)
@@ -78,12 +90,13 @@ def pushed_validity(
     """Return the same for a grant that was pushed while we waited (S10).
 
     `anchor` and `anchor_server` are our clock before, and the server's during, the request that
-    queued us. An anchor older than one ttl proves nothing: the result is then `received`, that is,
-    over at once, and the client confirms the grant before it relies on it.
+    queued us. An anchor older than one ttl proves nothing, nor does a grant from before the anchor,
+    which belongs to an earlier stay in the queue: the result is then `received`, that is, over at
+    once, and the client confirms the grant before it relies on it.
     """
-    if received - anchor > ttl:
+    if received - anchor > ttl or granted_server < anchor_server:
         return received
-    elapsed = max(0.0, granted_server - anchor_server) * CLOCK_RATE_SLACK
+    elapsed = (granted_server - anchor_server) * CLOCK_RATE_SLACK
     return validity(min(anchor + elapsed, received), ttl)
 
 

@@ -17,10 +17,11 @@ from typing import Any, Protocol
 
 from .errors import EngineUnavailable
 from .lock_table import Channel, Holding, Record, Waiting
-from .model import Claim, Family, Mode, Reason
+from .model import Claim, Family, Mode, Reason, Terms
 from .rules import FLOOR_LIFETIME
 
 FORMAT = 1  # PRAGMA user_version
+TERMS = len(Terms._fields)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS record (
@@ -38,7 +39,7 @@ WHERE record.owner IS NULL AND record.body IS NULL RETURNING floor
 """
 RELEASE = "UPDATE record SET owner = NULL WHERE key = ? AND owner = ? AND expires > ? RETURNING 1"
 RENEW = """
-UPDATE record SET expires = ?, terms = ? WHERE key = ? AND owner = ? AND expires > ? RETURNING 1
+UPDATE record SET expires = ? WHERE key = ? AND owner = ? AND terms = ? AND expires > ? RETURNING 1
 """
 LOAD = "SELECT floor, owner, since, expires, terms, body FROM record WHERE key = ?"
 STORE = """
@@ -106,14 +107,17 @@ Row = tuple[int, str | None, float | None, float | None, str | None, str | None]
 
 def terms_text(claim: Claim, peer: Peer) -> str:
     """Return what a row keeps of the claim of its only holder, apart from the owner."""
-    return _compact([*claim[:-2], peer.boot, peer.address])
+    return _compact([*_parts(claim), peer.boot, peer.address])
+
+
+def _parts(claim: Claim) -> list[Any]:
+    return [*claim[:TERMS], claim.revision]
 
 
 def _claim_of(parts: list[Any], owner: str) -> Claim:
-    key, name, family, mode, path, limit, ttl, label, value = parts
-    return Claim(
-        key, name, Family(family), Mode(mode), tuple(path), limit, ttl, label, value, owner, True
-    )
+    key, name, family, mode, path, limit, ttl, label, value, revision = parts
+    kind, how = Family(family), Mode(mode)
+    return Claim(key, name, kind, how, tuple(path), limit, ttl, label, value, owner, True, revision)
 
 
 class RowRecords(MutableMapping[str, Record]):
@@ -193,7 +197,7 @@ class RowRecords(MutableMapping[str, Record]):
             if token == floor and not lingering:
                 return owner, since, expires, _compact([*parts, *place]), None
         waiters = [
-            [owner, list(one.claim[:-2]), one.since, *_place(one.channel)]
+            [owner, _parts(one.claim), one.since, *_place(one.channel)]
             for owner, one in record.waiters.items()
         ]
         return None, None, None, None, _compact([holders, waiters])
@@ -204,7 +208,7 @@ class RowRecords(MutableMapping[str, Record]):
         if boot != self._boot:  # counted by another clock than ours: its own word stands
             assert isinstance(one.channel, Peer)
             expires = one.channel.stored_expires
-        parts = list(one.claim[:-2])
+        parts = _parts(one.claim)
         return [owner, parts, one.token, one.since, expires, int(one.lingering), boot, address]
 
     def keys_with(self, prefix: str) -> list[str]:

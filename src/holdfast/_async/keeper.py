@@ -71,7 +71,6 @@ class AsyncKeeper:
     async def release(self, lease: AsyncLease) -> bool | None:
         """Give a lease back, in at most min(ttl/3, 5 s); then go on in the background (S34)."""
         claim = lease._claim
-        engine = self._runtime.engine
         try:
             with self.mutex:
                 state = lease._state
@@ -80,10 +79,7 @@ class AsyncKeeper:
                     self._leases.pop(claim.owner, None)
             if state != HELD:
                 return await self._release_lost(lease)
-            if engine.instant and not lease._options.at_least:
-                answer: bool | None = await engine.release(claim, RELEASE_MOST)
-            else:
-                answer = await self._release_now(lease)
+            answer = await self._ask_to_release(lease)
         except BaseException:  # interrupted: the release still happens
             with self.mutex:
                 if lease._state == HELD:
@@ -99,14 +95,18 @@ class AsyncKeeper:
             self._tell_released(lease, answer)
         return answer
 
-    async def _release_now(self, lease: AsyncLease) -> bool | None:
-        engine = self._runtime.engine
+    async def _ask_to_release(self, lease: AsyncLease) -> bool | None:
         claim = lease._claim
+        engine = self._runtime.engine
+        limit = claim.ttl / 3
+        if limit > RELEASE_MOST:
+            limit = RELEASE_MOST
         linger = 0.0
         if lease._options.at_least:
             linger = max(0.0, lease._granted_at + lease._options.at_least - self._clock())
         try:
-            limit = min(claim.ttl / 3, RELEASE_MOST)
+            if engine.instant:
+                return await engine.release(claim, limit, linger)
             return await ashield(self._runtime.tasks, engine.release(claim, limit, linger))
         except (EngineUnavailable, OutcomeUnknown):
             self._runtime.renewer.give_back(claim, lease.token, linger)
@@ -118,7 +118,7 @@ class AsyncKeeper:
             return False
         lease._returned = True
         if lease._reason is Reason.MAX_HOLD:  # the engine still has it, and can be reached (S15)
-            answer = await self._release_now(lease)
+            answer = await self._ask_to_release(lease)
             self._tell_released(lease, answer)
             return answer
         self._runtime.renewer.give_back(lease._claim, lease.token)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from .. import events, rules
 from .._concurrency import AsyncBell, AsyncWorker, logger
-from ..errors import EngineUnavailable, OutcomeUnknown
-from ..model import UNKNOWN, Claim, Outcome, Renewal
+from ..errors import EngineUnavailable, LeaseLost, OutcomeUnknown
+from ..model import UNKNOWN, Claim, Outcome, Reason, Renewal
 from .chores import AsyncChores
 from .lease import HELD, AsyncLease
 
@@ -109,12 +109,13 @@ class AsyncRenewer:
             self._keeper.lose(lease, answer.reason)
             return
         now = self._clock()
+        renewed = answer.outcome is Outcome.RENEWED
         with self._keeper.mutex:
             if lease._state != HELD or lease._claim is not claim:
                 return
             late = now >= lease._deadline  # lost is final, however the answer reads
             before, was_suspended = lease._deadline - now, lease._suspended
-            if answer.outcome is Outcome.RENEWED and not late:
+            if renewed and not late:
                 lease.confirmed(answer.not_after, rules.renew_at(sent, claim.ttl))
             else:
                 pause = rules.retry_renewal(lease._attempt, self._runtime.chance(), claim.ttl)
@@ -125,7 +126,7 @@ class AsyncRenewer:
             return
         if lease._suspended != was_suspended:
             self._tell_suspension(lease, before, error)
-        if answer.outcome is Outcome.RENEWED and self._runtime.listeners:
+        if renewed and self._runtime.listeners:
             self._runtime.tell_lease(
                 events.Renewed, claim, lease.token, ttl=claim.ttl, remaining=before
             )
@@ -156,6 +157,15 @@ class AsyncRenewer:
                 f"most {most:g} s."
             )
         sent = self._clock()
+        if lease._ends is not None and lease._ends - sent <= margin:
+            raise LeaseLost(
+                f"The lease of {lease.name!r} on {where} cannot last {margin:g} s more: its "
+                "max_hold ends before; do the rest under a new lease.",
+                name=lease.name,
+                engine=where,
+                token=lease.token,
+                reason=Reason.MAX_HOLD,
+            )
         problem: Exception | None = None
         try:
             limit = max(0.001, min(lease._deadline - sent, claim.ttl / 3))
@@ -176,7 +186,7 @@ class AsyncRenewer:
     async def extend(self, lease: AsyncLease, ttl: float) -> None:
         """Set the time left to `ttl`; until the engine agrees, count on the shorter one (S14)."""
         where = self._runtime.engine.location
-        claim = lease._claim._replace(ttl=ttl)
+        claim = lease._claim._replace(ttl=ttl, revision=lease._claim.revision + 1)
         sent = self._clock()
         with self._keeper.mutex:
             lease.shorten(claim, rules.validity(sent, ttl))

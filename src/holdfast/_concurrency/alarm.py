@@ -14,6 +14,7 @@ from .loops import call_threadsafe, start_thread
 # A timer never sleeps longer than this at once: the clocks that timers run on stand still while the
 # machine is suspended, and the one that leases run on does not.
 LONGEST_NAP = 1.0
+SHORTEST_NAP = 1e-6  # less may be nothing to the loop's clock, and then the alarm turns in circles
 STOP_PATIENCE = 1.0  # `ring` does not block: a thread that was told to stop does so at once
 
 
@@ -39,7 +40,7 @@ class AsyncAlarm:
     def _arm(self) -> None:
         if self._handle is not None:
             self._handle.cancel()
-        nap = min(max(0.0, self._next - self._clock()), LONGEST_NAP)
+        nap = min(max(SHORTEST_NAP, self._next - self._clock()), LONGEST_NAP)
         self._handle = self._loop.call_later(nap, self._fire)
 
     def _fire(self) -> None:

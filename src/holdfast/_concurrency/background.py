@@ -46,21 +46,25 @@ class AsyncWorker:
 class Worker:
     """A daemon thread of the client, started when first needed."""
 
-    __slots__ = ("_name", "_run", "_thread")
+    __slots__ = ("_name", "_run", "_start", "_thread")
 
     def __init__(self, run: Callable[[], None], name: str) -> None:
         self._run = run
         self._name = name
+        self._start = threading.Lock()  # two that need it first must not both start it
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Start it unless it runs."""
         if self._thread is None:
-            self._thread = start_thread(self._run, self._name)
+            with self._start:
+                if self._thread is None:
+                    self._thread = start_thread(self._run, self._name)
 
     def join(self, timeout: float) -> None:
         """Wait for its end; what still runs after `timeout` is left behind (it is a daemon)."""
-        thread, self._thread = self._thread, None
+        with self._start:
+            thread, self._thread = self._thread, None
         if thread is not None:
             thread.join(timeout)
 

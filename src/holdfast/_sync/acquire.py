@@ -32,7 +32,7 @@ def acquire(
         runtime.ready()
     clock = runtime.clock
     # The constructor of a named tuple costs as much again as the tuple.
-    claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0))
+    claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0, 0))
     started = sent = clock()
     try:
         answer: Grant | Queued | None
@@ -90,6 +90,7 @@ class _Patience:
         self._started = started
         self._give_up = started + timeout
         self._heard = started  # when the engine last answered
+        self._was_busy = False  # it has said that somebody else has the lock
         self._warned = False
 
     def persist(
@@ -122,7 +123,7 @@ class _Patience:
                 raise _closed(runtime, claim)
             sent = now = clock()
             if isinstance(answer, Queued):
-                self._heard, attempt = now, 0
+                self._heard, self._was_busy, attempt = now, True, 0
                 if now >= self._give_up:
                     self._withdraw()
                     return None
@@ -132,6 +133,7 @@ class _Patience:
                 except (EngineUnavailable, OutcomeUnknown) as problem:
                     answer, error = None, problem
                     continue
+                self._heard = clock()  # silence is counted from the next request
                 if grant is not None and grant.not_after - clock() >= claim.ttl / 2:
                     return grant, now
                 if grant is None and clock() >= self._give_up:
@@ -140,6 +142,9 @@ class _Patience:
                     continue
             else:
                 left = self._answer_due() - now
+                if left <= 0 and self._was_busy:
+                    self._withdraw()
+                    return None
                 if left <= 0:
                     raise _unanswered(runtime, claim, self._started, error) from error
                 if error is not None:

@@ -31,6 +31,7 @@ from ..model import (
 )
 from ..names import encode, encode_path, encode_prefix, record_key
 from ..registry import load_engine
+from ..rules import within
 from .engine import Engine
 from .lease import Lease, LeaseOptions
 from .recipes.election import Election
@@ -248,9 +249,21 @@ class Client:
     # --- Looking, and repairing. ---
 
     def inspect(self, name: str) -> Snapshot:
-        """Show who holds and who waits for `name`, at one instant; of a tree, its whole record."""
+        """Show who holds and who waits for `name`, at one instant.
+
+        Of a path in a tree, that is everybody on it, above it or below it.
+        """
         self._runtime.ready()
-        key = record_key(self.namespace, encode(name))
+        shot = self._look(encode(name))
+        if shot.kind is None and "/" in name:
+            first, *rest = encode_path(name)
+            tree = self._look(first)
+            if tree.kind is Family.TREE:
+                return within(tree, name, tuple(rest))
+        return shot
+
+    def _look(self, encoded: str) -> Snapshot:
+        key = record_key(self.namespace, encoded)
         return self._runtime.engine.inspect(key, self._runtime.connect_timeout)
 
     def locks(self, prefix: str = "") -> Sequence[Snapshot]:
@@ -262,16 +275,23 @@ class Client:
     def force_release(self, name: str, token: int | None = None) -> int:
         """Break a lock: remove all holders, or the one with `token`; return how many.
 
-        The queue stays and moves up. This is outside exclusion: the holder may go on working
+        Of a path in a tree, those who hold just that path. The queue stays and moves up. This is outside exclusion: the holder may go on working
         until it hears of it. Its token is then the older one, which guards refuse (S16).
         """
         self._runtime.ready()
         if token is not None and (isinstance(token, bool) or not isinstance(token, int)):
             raise TypeError(f"token must be a whole number, not {type(token).__name__}.")
-        key = record_key(self.namespace, encode(name))
-        count = self._runtime.engine.force(key, token, self._runtime.connect_timeout)
+        count = self._break(encode(name), token)
+        if not count and "/" in name:
+            for entry in (self.inspect(name)).holders:
+                if entry.name == name and token in (None, entry.token):
+                    count += self._break(encode_path(name)[0], entry.token)
         self._runtime.tell(Forced, name, token=token, count=count)
         return count
+
+    def _break(self, encoded: str, token: int | None) -> int:
+        key = record_key(self.namespace, encoded)
+        return self._runtime.engine.force(key, token, self._runtime.connect_timeout)
 
     def listen(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call `callback` for every event, until the returned function is called."""

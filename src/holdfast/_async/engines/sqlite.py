@@ -27,6 +27,7 @@ from ...sqlite_store import (
     CLAIM,
     RELEASE,
     RENEW,
+    TERMS,
     Peer,
     RowRecords,
     forget_idle,
@@ -141,11 +142,12 @@ class AsyncSqliteEngine(AsyncEngine):
         return None
 
     def _text(self, claim: Claim) -> str:
-        text = self._texts.get(claim[:-2])
+        terms = (*claim[:TERMS], claim.revision)
+        text = self._texts.get(terms)
         if text is None:
             if len(self._texts) >= REMEMBERED:
                 self._texts.clear()
-            text = self._texts[claim[:-2]] = terms_text(claim, self._me)
+            text = self._texts[terms] = terms_text(claim, self._me)
         return text
 
     async def wait(self, claim: Claim, queued: Queued, timeout: float) -> Grant | None:
@@ -172,7 +174,7 @@ class AsyncSqliteEngine(AsyncEngine):
         database = self._database()
         reasons: list[Reason | None] = []
         for claim in claims:
-            row = (now + claim.ttl, self._text(claim), claim.key, claim.owner, now)
+            row = (now + claim.ttl, claim.key, claim.owner, self._text(claim), now)
             if database.execute(RENEW, row).fetchall():
                 reasons.append(None)
             else:
