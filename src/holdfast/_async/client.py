@@ -275,8 +275,9 @@ class AsyncClient:
     async def force_release(self, name: str, token: int | None = None) -> int:
         """Break a lock: remove all holders, or the one with `token`; return how many.
 
-        Of a path in a tree, those who hold just that path. The queue stays and moves up. This is outside exclusion: the holder may go on working
-        until it hears of it. Its token is then the older one, which guards refuse (S16).
+        Of a path in a tree, those who hold just that path. The queue stays and moves up. This is
+        outside exclusion: the holder may go on working until it hears of it. Its token is then the
+        older one, which guards refuse (S16).
         """
         self._runtime.ready()
         if token is not None and (isinstance(token, bool) or not isinstance(token, int)):

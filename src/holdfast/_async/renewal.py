@@ -93,6 +93,8 @@ class AsyncRenewer:
         try:
             limit = min(claim.ttl for claim in claims) / 3
             answers = await self._runtime.engine.renew(claims, limit)
+            if len(answers) != len(claims):
+                raise ValueError(f"{len(claims)} claims were renewed with {len(answers)} answers")
         except Exception as problem:  # whatever it is, the next try may do better
             if not isinstance(problem, (EngineUnavailable, OutcomeUnknown)):
                 logger.exception("A renewal failed unexpectedly; it is repeated.")
