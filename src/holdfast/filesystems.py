@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 
 from .errors import NotSupported
@@ -15,6 +16,9 @@ LOCAL = frozenset(
         *("apfs", "hfs", "ufs"),
     }
 )
+
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")  # how the table writes a space in a path
 
 
 def default_path() -> str:
@@ -38,7 +42,7 @@ def filesystem_of(path: str, table: str = "/proc/self/mountinfo") -> str | None:
         with open(table, encoding="utf-8", errors="surrogateescape") as mounts:
             for line in mounts:
                 before, _, after = line.partition(" - ")
-                point = before.split(" ")[4].encode().decode("unicode_escape")
+                point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
                 inside = path == point or path.startswith(point.rstrip("/") + "/")
                 if inside and len(point) >= len(best):
                     best, kind = point, after.split(" ")[0]
@@ -57,6 +61,15 @@ def refuse_shared_filesystem(path: str) -> None:
             "(connect(any_filesystem=True) takes the risk).",
             engine=f"sqlite://{path}",
         )
+
+
+def identity(path: str) -> tuple[int, int] | None:
+    """Return what tells this file from another one under the same path; None if there is none."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def boot_identity() -> str:

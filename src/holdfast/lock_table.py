@@ -183,6 +183,7 @@ class LockTable:
             broken = [one for one in record.holders.values() if token in (None, one.token)]
             for holding in broken:
                 del record.holders[holding.claim.owner]
+                self._bury(holding.claim.owner, now)  # a late copy of its claim must not undo it
                 holding.channel.revoked(holding.claim.owner, Reason.FORCED)
             self._move_up(key, record, now)
             return len(broken)

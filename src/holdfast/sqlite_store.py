@@ -37,9 +37,9 @@ ON CONFLICT (key) DO UPDATE SET
     since = excluded.since, expires = excluded.expires, terms = excluded.terms
 WHERE record.owner IS NULL AND record.body IS NULL RETURNING floor
 """
-RELEASE = "UPDATE record SET owner = NULL WHERE key = ? AND owner = ? AND expires > ? RETURNING 1"
+RELEASE = "UPDATE record SET owner = NULL WHERE key = ? AND owner = ? AND expires > ?"
 RENEW = """
-UPDATE record SET expires = ? WHERE key = ? AND owner = ? AND terms = ? AND expires > ? RETURNING 1
+UPDATE record SET expires = ? WHERE key = ? AND owner = ? AND terms = ? AND expires > ?
 """
 LOAD = "SELECT floor, owner, since, expires, terms, body FROM record WHERE key = ?"
 STORE = """
@@ -285,3 +285,22 @@ def open_database(path: str, create: bool) -> sqlite3.Connection:
 def forget_idle(connection: sqlite3.Connection, now_micros: int) -> None:
     """Drop idle rows whose last token is older than a day."""
     connection.execute(FORGET, (now_micros - int(FLOOR_LIFETIME * 1e6),))
+
+
+_REMEDIES = (
+    ("not a database", "it is some other file, or damaged; move it away, a new one is made"),
+    ("malformed", "it is damaged; move it away, a new one is made"),
+    ("full", "free some space on that disk"),
+    ("readonly", "it is not writable here; check its owner and mode"),
+    ("read-only", "it is not writable here; check its owner and mode"),
+    ("unable to open", "check that its folder exists and is writable"),
+    ("Permission denied", "check the owner and mode of the file and its folder"),
+    ("no such file", "create it, or allow create=True"),
+    ("I/O", "check the disk"),
+)
+
+
+def remedy(error: Exception) -> str:
+    """Return what to do about an error of the file."""
+    text = str(error)
+    return next((cure for sign, cure in _REMEDIES if sign in text), "see the cause")

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from ..._concurrency import AsyncThreadLock, asleep
 from ...clocks import Clock, boot_clock, wall_micros
 from ...errors import EngineUnavailable, LockError
-from ...filesystems import boot_identity, refuse_shared_filesystem
+from ...filesystems import boot_identity, identity, refuse_shared_filesystem
 from ...host_sockets import SUPPORTED
 from ...lock_table import LockTable
 from ...model import Claim, Fault, Grant, Guarantees, Outcome, Queued, Reason, Renewal, Snapshot
@@ -32,6 +32,7 @@ from ...sqlite_store import (
     RowRecords,
     forget_idle,
     open_database,
+    remedy,
     terms_text,
 )
 from ..engine import AsyncEngine, Notice
@@ -40,6 +41,7 @@ from .sqlite_mail import AsyncHostMail
 T = TypeVar("T")
 
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+CHECK_EVERY = 0.1  # seconds; a look costs a third of a statement
 POLL = 0.25  # seconds between looks where there are no sockets
 LEAST = 0.1  # seconds of patience with others who write, however little the caller has
 FORGET_EVERY = 1000  # claims
@@ -102,6 +104,7 @@ class AsyncSqliteEngine(AsyncEngine):
         """Know nothing yet: no file, no sockets, no waiters."""
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._check_at = 0.0  # when to look whether another file was put in its place
         self._mail = AsyncHostMail(f"{self.path}.d", self._boot, self._clock, self._hear_loss)
         self._seen: dict[str, tuple[float, float]] = {}  # of other boots: owner -> stored, since
         self._texts: dict[tuple[object, ...], str] = {}
@@ -116,7 +119,11 @@ class AsyncSqliteEngine(AsyncEngine):
     async def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """See AsyncEngine."""
         sent = self._clock()
-        token = await self._run(lambda database: self._claim_alone(database, claim), timeout)
+        try:
+            with self._mutex:
+                token = self._claim_alone(self._database(sent), claim, sent)
+        except (sqlite3.Error, OSError):  # busy, as a rule: now with patience
+            token = await self._run(lambda base: self._claim_alone(base, claim), timeout)
         if token is not None:
             return tuple.__new__(Grant, (token, validity(sent, claim.ttl)))
         answer = await self._transact(
@@ -128,13 +135,16 @@ class AsyncSqliteEngine(AsyncEngine):
             return answer._replace(retry_in=min(answer.retry_in, POLL))
         return answer
 
-    def _claim_alone(self, database: sqlite3.Connection, claim: Claim) -> int | None:
+    def _claim_alone(
+        self, database: sqlite3.Connection, claim: Claim, now: float | None = None
+    ) -> int | None:
         if self._table.buried(claim.owner):
             return None
         self._claims += 1
         if self._claims % FORGET_EVERY == 1:
             forget_idle(database, wall_micros())
-        now = self._clock()
+        if now is None:
+            now = self._clock()
         text = self._text(claim)
         row = (claim.key, wall_micros(), claim.owner, now, now + claim.ttl, text)
         for (token,) in database.execute(CLAIM, row).fetchall():
@@ -171,11 +181,11 @@ class AsyncSqliteEngine(AsyncEngine):
 
     def _renew_all(self, claims: Sequence[Claim]) -> list[Reason | None]:
         now = self._clock()
-        database = self._database()
+        database = self._database(now)
         reasons: list[Reason | None] = []
         for claim in claims:
             row = (now + claim.ttl, claim.key, claim.owner, self._text(claim), now)
-            if database.execute(RENEW, row).fetchall():
+            if database.execute(RENEW, row).rowcount:
                 reasons.append(None)
             else:
                 reasons.extend(self._table.renew([claim]))
@@ -186,8 +196,14 @@ class AsyncSqliteEngine(AsyncEngine):
         if self._mail.awaited:
             self._mail.forget(claim.owner)
         if linger <= 0:
-            row = (claim.key, claim.owner, self._clock())
-            if await self._run(lambda db: db.execute(RELEASE, row).fetchall(), timeout):
+            now = self._clock()
+            row = (claim.key, claim.owner, now)
+            try:
+                with self._mutex:
+                    done = self._database(now).execute(RELEASE, row).rowcount
+            except (sqlite3.Error, OSError):
+                done = await self._run(lambda base: base.execute(RELEASE, row).rowcount, timeout)
+            if done:
                 return True
         return await self._transact(claim.key, lambda: self._table.release(claim, linger), timeout)
 
@@ -216,12 +232,13 @@ class AsyncSqliteEngine(AsyncEngine):
 
     async def _run(self, action: Callable[[sqlite3.Connection], T], timeout: float) -> T:
         """Run a short action; while another process writes, pause and try again."""
-        give_up = self._clock() + max(timeout, LEAST)
+        started = self._clock()
+        give_up = started + max(timeout, LEAST)
         attempt = 0
         while True:
             try:
                 with self._mutex:
-                    return action(self._database())
+                    return action(self._database(started))
             except sqlite3.Error as error:
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BUSY:
                     raise self._translate(error) from error
@@ -294,24 +311,22 @@ class AsyncSqliteEngine(AsyncEngine):
         assert isinstance(head.channel, Peer)
         self._mail.outbox.append((head.channel.address, ["head", owner, addresses]))
 
-    def _database(self) -> sqlite3.Connection:
+    def _database(self, now: float) -> sqlite3.Connection:
         """Return the open file; open it anew if another one was put in its place."""
         if self._closed:
             raise EngineUnavailable(f"{self.location} was closed.", engine=self.location)
         if self._connection is not None:
-            try:
-                status = os.stat(self.path)
-                if (status.st_dev, status.st_ino) == self._identity:
-                    return self._connection
-            except FileNotFoundError:
-                pass
+            if now < self._check_at:
+                return self._connection
+            self._check_at = now + CHECK_EVERY
+            if self._identity == identity(self.path):
+                return self._connection
             self._connection.close()
             self._connection = None
         if not self._any_filesystem:
             refuse_shared_filesystem(self.path)
         connection = open_database(self.path, self._create)
-        status = os.stat(self.path)
-        self._identity = (status.st_dev, status.st_ino)
+        self._identity = identity(self.path)
         self._connection = connection
         self._mail.open()
         self._me.address = self._mail.address
@@ -320,10 +335,9 @@ class AsyncSqliteEngine(AsyncEngine):
     def _translate(self, error: Exception) -> LockError:
         if isinstance(error, LockError):
             return error
-        text = str(error)
-        remedy = next((cure for sign, cure in REMEDIES if sign in text), "see the cause")
         return EngineUnavailable(
-            f"The lock file {self.path} cannot be used ({text}): {remedy}.", engine=self.location
+            f"The lock file {self.path} cannot be used ({error}): {remedy(error)}.",
+            engine=self.location,
         )
 
     # --- The office: what the lock table wants of other clients. ---
@@ -390,16 +404,3 @@ class AsyncSqliteEngine(AsyncEngine):
         self._mail.abandon()
         self._mutex = AsyncThreadLock()
         self._start_over()
-
-
-REMEDIES = (
-    ("not a database", "it is some other file, or damaged; move it away, a new one is made"),
-    ("malformed", "it is damaged; move it away, a new one is made"),
-    ("full", "free some space on that disk"),
-    ("readonly", "it is not writable here; check its owner and mode"),
-    ("read-only", "it is not writable here; check its owner and mode"),
-    ("unable to open", "check that its folder exists and is writable"),
-    ("Permission denied", "check the owner and mode of the file and its folder"),
-    ("no such file", "create it, or allow create=True"),
-    ("I/O", "check the disk"),
-)
