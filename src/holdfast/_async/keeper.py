@@ -37,6 +37,8 @@ class AsyncKeeper:
         self.mutex = AsyncThreadLock()
         self._runtime = runtime
         self._clock = runtime.clock
+        self._engine = runtime.engine
+        self._instant = runtime.engine.instant
         self._leases: dict[str, ref[AsyncLease]] = {}
         self._heap: list[float] = []
         self._slots: dict[float, list[str]] = {}  # owners by the instant to look at them
@@ -79,7 +81,14 @@ class AsyncKeeper:
                     self._leases.pop(claim.owner, None)
             if state != HELD:
                 return await self._release_lost(lease)
-            answer = await self._ask_to_release(lease)
+            if self._instant and not lease._options.at_least:
+                limit = claim.ttl / 3 if claim.ttl < 3 * RELEASE_MOST else RELEASE_MOST
+                answer: bool | None = await self._engine.release(claim, limit)
+            else:
+                answer = await self._ask_to_release(lease)
+        except (EngineUnavailable, OutcomeUnknown):
+            answer = None
+            self._runtime.renewer.give_back(claim, lease.token, self._linger(lease))
         except BaseException:  # interrupted: the release still happens
             with self.mutex:
                 if lease._state == HELD:
@@ -95,22 +104,17 @@ class AsyncKeeper:
             self._tell_released(lease, answer)
         return answer
 
-    async def _ask_to_release(self, lease: AsyncLease) -> bool | None:
+    async def _ask_to_release(self, lease: AsyncLease) -> bool:
         claim = lease._claim
-        engine = self._runtime.engine
-        limit = claim.ttl / 3
-        if limit > RELEASE_MOST:
-            limit = RELEASE_MOST
-        linger = 0.0
-        if lease._options.at_least:
-            linger = max(0.0, lease._granted_at + lease._options.at_least - self._clock())
-        try:
-            if engine.instant:
-                return await engine.release(claim, limit, linger)
-            return await ashield(self._runtime.tasks, engine.release(claim, limit, linger))
-        except (EngineUnavailable, OutcomeUnknown):
-            self._runtime.renewer.give_back(claim, lease.token, linger)
-            return None
+        limit = min(claim.ttl / 3, RELEASE_MOST)
+        call = self._engine.release(claim, limit, self._linger(lease))
+        return await call if self._instant else await ashield(self._runtime.tasks, call)
+
+    def _linger(self, lease: AsyncLease) -> float:
+        """Return how much longer the lock must seem taken (S31)."""
+        if not lease._options.at_least:
+            return 0.0
+        return max(0.0, lease._granted_at + lease._options.at_least - self._clock())
 
     async def _release_lost(self, lease: AsyncLease) -> bool | None:
         """Let the engine forget a lost lease, now that its body has left."""

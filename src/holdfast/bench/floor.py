@@ -25,4 +25,10 @@ def _memory(quick: bool) -> list[Step]:
     return steps(quick)
 
 
-FLOORS: dict[str, Callable[[bool], list[Step]]] = {"memory": _memory}
+def _sqlite(quick: bool) -> list[Step]:
+    from .sqlite_floor import steps
+
+    return steps(quick)
+
+
+FLOORS: dict[str, Callable[[bool], list[Step]]] = {"memory": _memory, "sqlite": _sqlite}

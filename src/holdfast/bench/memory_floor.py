@@ -6,19 +6,19 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
 from functools import partial
 from heapq import heappop, heappush
-from statistics import median
 
 from .. import aio, connect
 from ..clocks import boot_clock
 from .floor import Row, Step
+from .timing import alternate, ratio
 
 PAIRS = 2_000
 LEASES = 10_000
 TTL = 30.0
 URL = "memory://bench"
+AIM = 3.0
 
 
 class HandLease:
@@ -75,27 +75,6 @@ class AsyncHandTable(HandTable):
         return lease.release()
 
 
-def _time(run: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    run()
-    return (time.perf_counter() - started) / PAIRS * 1e6
-
-
-def _alternate(rounds: int, *runs: Callable[[], None]) -> list[list[float]]:
-    """Time the contestants in turns, so that a slow spell hits all of them."""
-    times: list[list[float]] = [[] for _ in runs]
-    for _ in range(rounds):
-        for run, into in zip(runs, times, strict=True):
-            into.append(_time(run))
-    return times
-
-
-def _rows(what: str, floor: list[float], ours: list[float]) -> list[Row]:
-    ratio = median(one / base for one, base in zip(ours, floor, strict=True))
-    note = f"{median(ours):.2f} µs beside {median(floor):.2f} µs, median of {len(ours)} rounds"
-    return [Row(what, ratio, "×", 3.0, note)]
-
-
 def sync_pair(rounds: int) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     table = HandTable()
@@ -114,8 +93,8 @@ def sync_pair(rounds: int) -> list[Row]:
                 assert lease is not None
                 lease.release()
 
-        floor, times = _alternate(rounds, hand, ours)
-    return _rows("pair, sync / hand-written", floor, times)
+        floor, times = alternate(rounds, PAIRS, hand, ours)
+    return [ratio("pair, sync / hand-written", floor, times, AIM)]
 
 
 def async_pair(rounds: int) -> list[Row]:
@@ -141,7 +120,7 @@ def async_pair(rounds: int) -> list[Row]:
                 end = time.perf_counter()
                 floor.append((middle - started) / PAIRS * 1e6)
                 times.append((end - middle) / PAIRS * 1e6)
-        return _rows("pair, async / hand-written", floor, times)
+        return [ratio("pair, async / hand-written", floor, times, AIM)]
 
     return asyncio.run(main())
 

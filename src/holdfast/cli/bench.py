@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 
 import click
@@ -45,4 +46,5 @@ def floor(engines: tuple[str, ...], quick: bool, as_json: bool) -> None:
     for row in rows:
         mark = "" if row.aim is None else ("  ok" if row.value <= row.aim else "  MISSED")
         aim = "" if row.aim is None else f"  (aim ≤ {row.aim:g}{row.unit})"
-        click.echo(f"{row.what:<{width}}  {row.value:>9.3g}{row.unit}{aim}{mark}  {row.note}")
+        value = "" if math.isnan(row.value) else f"{row.value:.3g}{row.unit}"
+        click.echo(f"{row.what:<{width}}  {value:>9}{aim}{mark}  {row.note}")

@@ -40,6 +40,9 @@ from .sqlite_mail import AsyncHostMail
 
 T = TypeVar("T")
 
+HELD_UNDER = frozenset(Fault) - {Fault.PARTITION, Fault.SERVER_PAUSE, Fault.FAILOVER}
+HELD_UNDER -= {Fault.SERVER_DATA_LOSS}  # a file rolled back to an older copy: only tokens hold
+
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 CHECK_EVERY = 0.1  # seconds; a look costs a third of a statement
 POLL = 0.25  # seconds between looks where there are no sockets
@@ -75,15 +78,7 @@ class AsyncSqliteEngine(AsyncEngine):
         self.guarantees = Guarantees(
             engine=self.family,
             fencing=True,
-            exclusive=frozenset(
-                {
-                    Fault.CLIENT_PAUSE,
-                    Fault.CLIENT_CRASH,
-                    Fault.CLIENT_CLOCK_STEP,
-                    Fault.SERVER_RESTART,
-                    Fault.SERVER_CLOCK_STEP,
-                }
-            ),
+            exclusive=HELD_UNDER,
             fair=True,
             push=SUPPORTED,
             crash_detection=SUPPORTED,
