@@ -1,6 +1,6 @@
 # One command each; CI runs the same ones. tools/bootstrap builds what they need.
 .DEFAULT_GOAL := help
-.PHONY: help check test sync soak bench clean venv
+.PHONY: help demo check test sync soak bench clean venv
 
 PYTHON := .venv/bin/python
 NEWEST := .venv-newest/bin/python
@@ -10,11 +10,15 @@ MINUTES ?= 30
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+demo: venv ## Install holdfast here and see two competitors take turns at one lock
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/taking_turns
+
 check: venv ## Lint, format, types, twins and layers: no test of behaviour
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m mypy
 	$(PYTHON) tools/unasync.py --check
+	$(PYTHON) tools/api_reference.py --check
 	$(PYTHON) -m pytest tests/test_architecture.py
 
 test: check ## Everything: check, tests with coverage, simulation, tests on the newest Python
@@ -26,15 +30,16 @@ test: check ## Everything: check, tests with coverage, simulation, tests on the 
 		echo "newest Python: $$($(PYTHON) --version) is the newest here, and was just tested"; \
 	fi
 
-sync: venv ## Regenerate the _sync trees from the _async ones
+sync: venv ## Regenerate the _sync trees from the _async ones, and the API reference
 	$(PYTHON) tools/unasync.py
+	$(PYTHON) tools/api_reference.py
 
 # One soak test outlasts the limit that every other test has.
 soak: venv ## Run the simulation for MINUTES=30
 	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
 
-bench: venv ## Measure the memory engine against the floor
-	.venv/bin/holdfast bench floor memory
+bench: venv ## Measure what locks cost beside the least they could cost
+	.venv/bin/holdfast bench floor
 
 clean: ## Remove all that make and the tests leave behind, environments too
 	rm -rf .venv .venv-newest build dist .coverage .coverage.* htmlcov

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -35,13 +36,20 @@ def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
-def test_example_script_runs(example: Path) -> None:
-    """Each example ends well."""
+def test_demo_takes_turns_with_rising_tokens() -> None:
+    """What `make demo` runs: six turns, nobody twice at a time, tokens rising."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        [sys.executable, str(example)], capture_output=True, text=True, timeout=60
+        [ROOT / "examples" / "taking_turns"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PATH": path},
     )
     assert done.returncode == 0, done.stderr
+    tokens = [int(token) for token in re.findall(r"token (\d+)", done.stdout)]
+    assert len(tokens) == 6
+    assert tokens == sorted(set(tokens))
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -25,10 +25,23 @@ from asyncio import AbstractEventLoop, Handle, Task, TimerHandle
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import suppress
-from contextvars import Context, ContextVar, copy_context
+from contextvars import Context, copy_context
 from functools import partialmethod
 from typing import Any, NoReturn, TypeVar, TypeVarTuple
 from weakref import WeakKeyDictionary
+
+from .process import Process, ProcessClock, current_process, process_of
+
+__all__ = [
+    "Process",
+    "ProcessClock",
+    "RanAway",
+    "Stalled",
+    "VirtualLoop",
+    "current_loop",
+    "current_process",
+    "run",
+]
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -42,40 +55,6 @@ class Stalled(RuntimeError):
 
 class RanAway(RuntimeError):
     """More callbacks ran than the limit of steps allows."""
-
-
-class ProcessClock:
-    """The clock of one machine. Timers do not follow it: they run on the loop's time."""
-
-    def __init__(self, loop: AbstractEventLoop, *, offset: float = 0.0, rate: float = 1.0) -> None:
-        if not rate > 0:
-            raise ValueError(f"a clock needs a rate above 0, not {rate!r}")
-        self._loop, self._origin, self._offset, self.rate = loop, loop.time(), offset, rate
-
-    def __call__(self) -> float:
-        return self._origin + self._offset + (self._loop.time() - self._origin) * self.rate
-
-    def step(self, seconds: float) -> None:
-        """Set the clock forward, or back if negative, as happens to wall clocks."""
-        self._offset += seconds
-
-
-class Process:
-    """A simulated process; only `VirtualLoop.pause`, `resume` and `kill` change its state."""
-
-    def __init__(self, name: str, clock: Callable[[], float]) -> None:
-        self.name, self.clock, self.alive, self.paused = name, clock, True, False
-        self._halted = False  # paused or dead: all that the hot path has to ask
-        self._held: list[Handle] = []
-        self._until = -math.inf
-
-    def __repr__(self) -> str:
-        state = "killed" if not self.alive else "paused" if self.paused else "running"
-        return f"<Process {self.name} {state}>"
-
-
-_process: ContextVar[Process | None] = ContextVar("holdfast_process", default=None)
-current_process: Callable[[], Process | None] = _process.get  # None in the world
 
 
 class _Task(Task[T]):
@@ -126,7 +105,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             coro.close()
             raise RuntimeError(f"process {process.name} was killed; start a new one in its place")
         context = copy_context()
-        context.run(_process.set, process)
+        context.run(process_of.set, process)
         return self.create_task(coro, name=name, context=context)
 
     def pause(self, process: Process, seconds: float = math.inf) -> None:
@@ -244,7 +223,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         for _ in range(count):
             handle = ready.popleft()
             if not handle._cancelled:
-                process = handle._context.get(_process)
+                process = handle._context.get(process_of)
                 if process is None or not process._halted:
                     handle._run()
                 elif process.alive:
@@ -262,7 +241,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _living(self) -> Iterator[tuple[Task[Any], Process | None]]:
         for task, context in self._tasks:
             if not task.done() and _alive(context):
-                yield task, context.get(_process)
+                yield task, context.get(process_of)
 
     def _who_waits(self) -> str:
         lines = [
@@ -311,7 +290,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             # A `finally` may look for the running loop and start things: queued, never run.
             asyncio._set_running_loop(self)
             for task, context in self._tasks:  # grows while it is walked
-                process = context.get(_process)
+                process = context.get(process_of)
                 if process is not None:
                     process.alive = process.paused = False
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -322,7 +301,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 
 def _alive(context: Context) -> bool:
-    process = context.get(_process)
+    process = context.get(process_of)
     return process is None or process.alive
 
 
@@ -351,7 +330,7 @@ def _end(coro: Any, context: Context) -> None:
 
 def _shuffled(handles: deque[Any], shuffler: random.Random) -> deque[Any]:
     rank = dict[Process | None, float]().setdefault  # drawn once for each process
-    return deque(sorted(handles, key=lambda h: rank(h._context.get(_process), shuffler.random())))
+    return deque(sorted(handles, key=lambda h: rank(h._context.get(process_of), shuffler.random())))
 
 
 def _refuse(_: VirtualLoop, name: str, *args: object, **options: object) -> NoReturn:
