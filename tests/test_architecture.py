@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_async.recipes",),
     ("_async.client", "registry", "signals"),
     ("", "aio", "guards", "_async.guards", "observe"),
+    ("doctor",),
     ("testing", "cli", "bench", "lab", "dashboard", "__main__"),
 )
 

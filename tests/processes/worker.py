@@ -57,7 +57,7 @@ def cycle(url: str, name: str, seconds: str) -> None:
     lock = client.lock(name)
     client.ping()
     statements = 0
-    database = client.engine._connection  # type: ignore[attr-defined]
+    database = client.engine._file._connection  # type: ignore[attr-defined]
 
     def count(text: str) -> None:
         nonlocal statements

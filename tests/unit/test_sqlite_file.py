@@ -228,7 +228,7 @@ def test_a_full_disk_is_one_clear_sentence(tmp_path: Path) -> None:
     with connect(path, connect_timeout=0.3) as client:
         with client.lock("x"):
             pass
-        database = client.engine._connection  # type: ignore[attr-defined]
+        database = client.engine._file._connection  # type: ignore[attr-defined]
         (pages,) = database.execute("PRAGMA page_count").fetchone()
         database.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(holdfast.EngineUnavailable, match="free some space"):
@@ -278,7 +278,7 @@ def test_idle_names_are_forgotten_after_a_day(tmp_path: Path) -> None:
         for number in range(100):
             with client.lock(f"n{number}") as lease:
                 tokens.append(lease.token)
-        database = client.engine._connection  # type: ignore[attr-defined]
+        database = client.engine._file._connection  # type: ignore[attr-defined]
         database.execute("UPDATE record SET floor = floor - 90000 * 1000000 WHERE key LIKE '%n1%'")
         for _ in range(1000):
             with client.lock("busy"):

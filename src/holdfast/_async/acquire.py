@@ -16,6 +16,7 @@ from .. import events, rules
 from .._concurrency import AsyncHome, asleep, logger
 from ..errors import ClientClosed, EngineUnavailable, LockMismatch, OutcomeUnknown
 from ..model import Claim, Grant, Queued, Terms
+from .keeper import nobody
 from .lease import AsyncLease, LeaseOptions
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ async def acquire(
     # The constructor of a named tuple costs as much again as the tuple.
     claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0, 0))
     started = sent = clock()
+    leases = runtime.keeper.leases
+    leases[claim.owner] = nobody  # on its way: close() waits until this is a lease, or gone
     try:
         answer: Grant | Queued | None
         error: Exception | None = None
@@ -49,10 +52,12 @@ async def acquire(
         now = started if runtime.engine.instant else clock()
         if type(answer) is not Grant or now >= answer.not_after:
             if isinstance(answer, Queued) and not claim.queue:
+                leases.pop(claim.owner, None)
                 _missed(runtime, claim, "busy", started)
                 return None
             granted = await _Patience(runtime, claim, started, timeout).persist(answer, error)
             if granted is None:
+                leases.pop(claim.owner, None)
                 _missed(runtime, claim, "timeout", started)
                 return None
             answer, sent = granted
@@ -62,11 +67,12 @@ async def acquire(
             lease._returned = True
             raise _closed(runtime, claim)
     except LockMismatch:
+        leases.pop(claim.owner, None)
         _missed(runtime, claim, "error", started, "mismatch")
         raise  # a refusal: nothing is held or queued
     except BaseException as problem:
         runtime.renewer.give_back(claim)
-        runtime.waiting.discard(claim.owner)
+        leases.pop(claim.owner, None)
         _missed(runtime, claim, "error", started, str(problem))
         raise
     if runtime.listeners:
@@ -98,20 +104,16 @@ class _Patience:
     ) -> tuple[Grant, float] | None:
         """Wait and ask again; return the grant and when it was asked for, or None for busy."""
         runtime = self._runtime
-        owner = self._claim.owner
-        runtime.waiting.add(owner)  # close() waits until it is gone again
         if isinstance(answer, Queued):
             runtime.tell(
                 events.Waiting,
                 self._claim.name,
                 mode=self._claim.mode,
-                owner=owner,
+                owner=self._claim.owner,
                 position=answer.position,
                 holder=_describe(answer),
             )
-        granted = await self._loop(answer, error)
-        runtime.waiting.discard(owner)
-        return granted
+        return await self._loop(answer, error)
 
     async def _loop(
         self, answer: Grant | Queued | None, error: Exception | None

@@ -30,6 +30,10 @@ RELEASE_MOST = 5.0  # S34
 FEW = 64  # entries that are not worth sorting out
 
 
+def nobody() -> None:
+    """Stand for the lease of an owner that has asked and has no answer yet."""
+
+
 class AsyncKeeper:
     """Keeps the leases of one client."""
 
@@ -39,7 +43,9 @@ class AsyncKeeper:
         self._clock = runtime.clock
         self._engine = runtime.engine
         self._instant = runtime.engine.instant
-        self._leases: dict[str, ref[AsyncLease]] = {}
+        # By owner, from the first request to the last answer: what is in somebody's hands, what
+        # is on its way in (`nobody` yet), and what is on its way out.
+        self.leases: dict[str, Callable[[], AsyncLease | None]] = {}
         self._heap: list[float] = []
         self._slots: dict[float, list[str]] = {}  # owners by the instant to look at them
         self._entries = 0  # in all slots, valid or not
@@ -52,21 +58,21 @@ class AsyncKeeper:
         with self.mutex:
             if self._closed:
                 return False
-            self._leases[claim.owner] = ref(lease)
+            self.leases[claim.owner] = ref(lease)
             lease._renew_due = renew_at(sent, claim.ttl)
             self.schedule(lease)
-            if self._entries > FEW and self._entries > 4 * len(self._leases):
+            if self._entries > FEW and self._entries > 4 * len(self.leases):
                 self._compact()
         return True
 
     def find(self, owner: str) -> AsyncLease | None:
         """Return the lease of this owner if it is in somebody's hands."""
-        reference = self._leases.get(owner)
+        reference = self.leases.get(owner)
         return None if reference is None else reference()
 
     def forget(self, owner: str) -> None:
         """Keep this owner's lease no longer."""
-        self._leases.pop(owner, None)
+        self.leases.pop(owner, None)
 
     # --- Letting go. ---
 
@@ -78,7 +84,6 @@ class AsyncKeeper:
                 state = lease._state
                 if state == HELD:
                     lease._state = RELEASED
-                    self._leases.pop(claim.owner, None)
             if state != HELD:
                 return await self._release_lost(lease)
             if self._instant and not lease._options.at_least:
@@ -93,10 +98,11 @@ class AsyncKeeper:
             with self.mutex:
                 if lease._state == HELD:
                     lease._state = RELEASED
-                self._leases.pop(claim.owner, None)
             lease._returned = True
             self._runtime.renewer.give_back(claim, lease.token)
             raise
+        finally:
+            self.leases.pop(claim.owner, None)
         if answer is False:  # the engine says it was not ours: that is a loss (S34)
             lease._returned = True
             self.lose(lease, Reason.EXPIRED, was=RELEASED)
@@ -142,7 +148,7 @@ class AsyncKeeper:
                 return
             lease._reason = reason
             lease._state = LOST
-            self._leases.pop(lease._claim.owner, None)
+            self.leases.pop(lease._claim.owner, None)
             if reason in (Reason.STOLEN, Reason.FORCED):
                 lease._returned = True  # the engine has forgotten us already
             event, watchers = lease._lost, lease._watchers or ()
@@ -218,7 +224,7 @@ class AsyncKeeper:
     def _compact(self) -> None:
         """Throw out the owners that have let go since: most leases are short."""
         for slot in self._slots.values():
-            slot[:] = [owner for owner in slot if owner in self._leases]
+            slot[:] = [owner for owner in slot if owner in self.leases]
         self._entries = sum(len(slot) for slot in self._slots.values())
 
     def _ring(self) -> None:
@@ -233,7 +239,7 @@ class AsyncKeeper:
                 self._entries -= len(slot)
                 for owner in slot:
                     lease = self.find(owner)
-                    if lease is None or lease._entry_at != at:
+                    if lease is None or lease._entry_at != at or lease._state != HELD:
                         continue  # let go, or moved to another instant
                     if now >= lease._deadline:
                         over.append(lease)
@@ -251,11 +257,15 @@ class AsyncKeeper:
     # --- The end. ---
 
     def close(self) -> list[AsyncLease]:
-        """Keep nothing more, and return what was held until now, lost from now on."""
+        """Keep nothing more, and return what was held until now, lost from now on.
+
+        What stays in `leases` is on its way in or out, and leaves by itself.
+        """
         with self.mutex:
             self._closed = True
-            references = list(self._leases.values())
-        leases = [lease for reference in references if (lease := reference()) is not None]
+            references = list(self.leases.values())
+        found = [lease for reference in references if (lease := reference()) is not None]
+        leases = [lease for lease in found if lease._state == HELD]
         for lease in leases:
             self.lose(lease, Reason.CLOSED)
             lease._returned = True
@@ -267,12 +277,12 @@ class AsyncKeeper:
 
     def disown(self) -> None:
         """In a forked child: nothing of this is ours, and no callback is called for it (S29)."""
-        for lease in [lease for found in self._leases.values() if (lease := found()) is not None]:
+        for lease in [lease for found in self.leases.values() if (lease := found()) is not None]:
             lease._reason = Reason.FORKED
             lease._state = LOST
             lease._returned = True
             lease._lost = None  # made anew when asked for: its lock may be one of the parent's
-        self._leases = {}
+        self.leases = {}
         self._closed = True
 
     def _tell_released(self, lease: AsyncLease, outcome: bool | None) -> None:

@@ -42,7 +42,6 @@ class AsyncRuntime:
         self.chance = chance
         self.listeners: list[Callable[[Event], object]] = []
         self.tasks: set[Any] = set()  # shielded calls under way
-        self.waiting: set[str] = set()  # owners in the queue
         self.entered: dict[object, Any] = {}  # re-enterable leases by (task, record, path)
         self.home: object = _NOWHERE
         self.keeper: AsyncKeeper
@@ -115,6 +114,5 @@ class AsyncRuntime:
         if self.home is not _CLOSED:
             self.home = _NOWHERE if AsyncHome.survives_fork or not self.open else _FORKED
         self.tasks = set()
-        self.waiting = set()
         self.entered = {}
         self.engine.after_fork()

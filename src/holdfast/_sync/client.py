@@ -320,9 +320,10 @@ class Client:
         if not runtime.shut():
             return
         runtime.engine.stop_waiting()
-        while runtime.waiting and runtime.clock() < end:
-            sleep(0.002)  # those who waited withdraw from the queue
-        runtime.renewer.close(runtime.keeper.close(), max(0.0, end - runtime.clock()))
+        leases = runtime.keeper.close()
+        while runtime.keeper.leases and runtime.clock() < end:
+            sleep(0.002)  # those who were coming in withdraw, those going out finish
+        runtime.renewer.close(leases, max(0.0, end - runtime.clock()))
         runtime.keeper.stop()
         join(runtime.tasks, max(0.0, end - runtime.clock()))
         runtime.engine.close()

@@ -4,7 +4,6 @@ Rule 1: a claim nobody disputes is one statement, and so is its release; the res
         table inside one transaction (sqlite_store).
 Rule 2: messages leave after the commit; a message that is lost costs a timer, nothing more.
 Rule 3: the head of a queue watches the holders' sockets; who hangs up is dead and is removed (S33).
-Rule 4: a cancelled verb has happened as a whole or not at all: it sleeps only outside transactions.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 from urllib.parse import unquote, urlsplit
 
-from ..._concurrency import ThreadLock, sleep
+from ..._concurrency import sleep
 from ...clocks import Clock, boot_clock, wall_micros
-from ...errors import EngineUnavailable, LockError
-from ...filesystems import boot_identity, identity, refuse_shared_filesystem
+from ...filesystems import boot_identity
 from ...host_sockets import SUPPORTED
 from ...lock_table import LockTable
 from ...model import Claim, Fault, Grant, Guarantees, Outcome, Queued, Reason, Renewal, Snapshot
-from ...rules import backoff, validity
+from ...rules import validity
 from ...sqlite_store import (
     CLAIM,
     RELEASE,
@@ -31,11 +29,10 @@ from ...sqlite_store import (
     Peer,
     RowRecords,
     forget_idle,
-    open_database,
-    remedy,
     terms_text,
 )
 from ..engine import Engine, Notice
+from .sqlite_file import LockFile
 from .sqlite_mail import HostMail
 
 T = TypeVar("T")
@@ -43,14 +40,9 @@ T = TypeVar("T")
 HELD_UNDER = frozenset(Fault) - {Fault.PARTITION, Fault.SERVER_PAUSE, Fault.FAILOVER}
 HELD_UNDER -= {Fault.SERVER_DATA_LOSS}  # a file rolled back to an older copy: only tokens hold
 
-BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-CHECK_EVERY = 0.1  # seconds; a look costs a third of a statement
 POLL = 0.25  # seconds between looks where there are no sockets
-LEAST = 0.1  # seconds of patience with others who write, however little the caller has
 FORGET_EVERY = 1000  # claims
 REMEMBERED = 1000  # texts of terms
-
-_inherited: list[sqlite3.Connection] = []  # a forked child must never close them: they are kept
 
 
 class SqliteEngine(Engine):
@@ -91,15 +83,18 @@ class SqliteEngine(Engine):
         self._create = create
         self._any_filesystem = any_filesystem
         self._boot = boot_identity()
-        self._mutex = ThreadLock()
         self._notice: Notice | None = None
         self._start_over()
 
     def _start_over(self) -> None:
         """Know nothing yet: no file, no sockets, no waiters."""
-        self._connection: sqlite3.Connection | None = None
-        self._identity: tuple[int, int] | None = None
-        self._check_at = 0.0  # when to look whether another file was put in its place
+        self._file = LockFile(
+            self.path,
+            create=self._create,
+            any_filesystem=self._any_filesystem,
+            clock=self._clock,
+            on_open=self._opened,
+        )
         self._mail = HostMail(f"{self.path}.d", self._boot, self._clock, self._hear_loss)
         self._seen: dict[str, tuple[float, float]] = {}  # of other boots: owner -> stored, since
         self._texts: dict[tuple[object, ...], str] = {}
@@ -107,7 +102,10 @@ class SqliteEngine(Engine):
         self._table = LockTable(clock=self._clock, micros=wall_micros, records=self._records)
         self._me = Peer(self, self._boot, "")
         self._claims = 0
-        self._closed = False
+
+    def _opened(self) -> None:
+        self._mail.open()
+        self._me.address = self._mail.address
 
     # --- Verbs. ---
 
@@ -115,10 +113,10 @@ class SqliteEngine(Engine):
         """See Engine."""
         sent = self._clock()
         try:
-            with self._mutex:
-                token = self._claim_alone(self._database(sent), claim, sent)
+            with self._file.mutex:
+                token = self._claim_alone(self._file.database(sent), claim, sent)
         except (sqlite3.Error, OSError):  # busy, as a rule: now with patience
-            token = self._run(lambda base: self._claim_alone(base, claim), timeout)
+            token = self._file.run(lambda base: self._claim_alone(base, claim), timeout)
         if token is not None:
             return tuple.__new__(Grant, (token, validity(sent, claim.ttl)))
         answer = self._transact(
@@ -176,7 +174,7 @@ class SqliteEngine(Engine):
 
     def _renew_all(self, claims: Sequence[Claim]) -> list[Reason | None]:
         now = self._clock()
-        database = self._database(now)
+        database = self._file.database(now)
         reasons: list[Reason | None] = []
         for claim in claims:
             row = (now + claim.ttl, claim.key, claim.owner, self._text(claim), now)
@@ -194,10 +192,12 @@ class SqliteEngine(Engine):
             now = self._clock()
             row = (claim.key, claim.owner, now)
             try:
-                with self._mutex:
-                    done = self._database(now).execute(RELEASE, row).rowcount
+                with self._file.mutex:
+                    done = self._file.database(now).execute(RELEASE, row).rowcount
             except (sqlite3.Error, OSError):
-                done = self._run(lambda base: base.execute(RELEASE, row).rowcount, timeout)
+                done = self._file.run(
+                    lambda base: base.execute(RELEASE, row).rowcount, timeout
+                )
             if done:
                 return True
         return self._transact(claim.key, lambda: self._table.release(claim, linger), timeout)
@@ -221,32 +221,11 @@ class SqliteEngine(Engine):
 
     def ping(self, timeout: float) -> None:
         """See Engine."""
-        self._run(lambda db: db.execute("SELECT count(*) FROM record").fetchall(), timeout)
+        self._file.run(
+            lambda db: db.execute("SELECT count(*) FROM record").fetchall(), timeout
+        )
 
     # --- Running them. ---
-
-    def _run(self, action: Callable[[sqlite3.Connection], T], timeout: float) -> T:
-        """Run a short action; while another process writes, pause and try again."""
-        started = self._clock()
-        give_up = started + max(timeout, LEAST)
-        attempt = 0
-        while True:
-            try:
-                with self._mutex:
-                    return action(self._database(started))
-            except sqlite3.Error as error:
-                if getattr(error, "sqlite_errorcode", 0) & 0xFF not in BUSY:
-                    raise self._translate(error) from error
-                if self._clock() >= give_up:
-                    raise EngineUnavailable(
-                        f"The lock file {self.path} was busy for {timeout:.3g} s: another process "
-                        "keeps a transaction open; try again.",
-                        engine=self.location,
-                    ) from error
-            except OSError as error:
-                raise self._translate(error) from error
-            sleep(backoff(attempt, 0.5, first=0.0002, most=0.005))
-            attempt += 1
 
     def _transact(self, key: str | None, action: Callable[[], T], timeout: float) -> T:
         """Run an action on the lock table in one transaction, then send what it has to say."""
@@ -268,7 +247,7 @@ class SqliteEngine(Engine):
             self._mail.post()
             return result
 
-        return self._run(run, timeout)
+        return self._file.run(run, timeout)
 
     def _prepare(self, key: str | None) -> tuple[object, ...]:
         """Let dead holders be over before the table looks; return who stands where."""
@@ -305,35 +284,6 @@ class SqliteEngine(Engine):
         ]
         assert isinstance(head.channel, Peer)
         self._mail.outbox.append((head.channel.address, ["head", owner, addresses]))
-
-    def _database(self, now: float) -> sqlite3.Connection:
-        """Return the open file; open it anew if another one was put in its place."""
-        if self._closed:
-            raise EngineUnavailable(f"{self.location} was closed.", engine=self.location)
-        if self._connection is not None:
-            if now < self._check_at:
-                return self._connection
-            self._check_at = now + CHECK_EVERY
-            if self._identity == identity(self.path):
-                return self._connection
-            self._connection.close()
-            self._connection = None
-        if not self._any_filesystem:
-            refuse_shared_filesystem(self.path)
-        connection = open_database(self.path, self._create)
-        self._identity = identity(self.path)
-        self._connection = connection
-        self._mail.open()
-        self._me.address = self._mail.address
-        return connection
-
-    def _translate(self, error: Exception) -> LockError:
-        if isinstance(error, LockError):
-            return error
-        return EngineUnavailable(
-            f"The lock file {self.path} cannot be used ({error}): {remedy(error)}.",
-            engine=self.location,
-        )
 
     # --- The office: what the lock table wants of other clients. ---
 
@@ -386,16 +336,10 @@ class SqliteEngine(Engine):
     def close(self) -> None:
         """See Engine."""
         self._mail.close()
-        with self._mutex:  # never under the feet of a statement
-            self._closed = True
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
+        self._file.close()
 
     def after_fork(self) -> None:
         """See Engine."""
-        if self._connection is not None:
-            _inherited.append(self._connection)
+        self._file.abandon()
         self._mail.abandon()
-        self._mutex = ThreadLock()
         self._start_over()
