@@ -23,7 +23,10 @@ MAX_LINES = 400
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("model", "rules", "errors", "events", "names"),
     ("_concurrency", "clocks"),
-    ("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts", "_async"),  # _async: engine.py and what engines share
+    (
+        *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),
+        "_async",  # engine.py and what engines share
+    ),
     ("_async.engines", "_async.wrappers"),
     (
         *("_async.acquire", "_async.keeper", "_async.renewal", "_async.lease"),
