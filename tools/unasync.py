@@ -43,7 +43,6 @@ PATTERNS = {
     r"\basync for\b": "for",
     r"\bawait +": "",
     rf"\bAwaitable\[{INSIDE}\]": r"\1",
-    rf"\bAsyncGenerator\[{INSIDE}, None\]": r"Generator[\1, None, None]",
     # AsyncClient, _AsyncInbox, AsyncIterator, AbstractAsyncContextManager, StopAsyncIteration
     r"Async(?=[A-Z])": "",
     r"\b_async\b": "_sync",

@@ -125,7 +125,11 @@ class LockTable:
             if record.empty:  # settled until nobody was left: as good as new
                 return self._enter(Record(claim), claim, self._mint(), now, channel)
             self._refuse_mismatch(record, claim)
-            if owner not in record.waiters:
+            if owner in record.waiters:
+                self._move_up(claim.key, record, now)  # should somebody have been interrupted in it
+                if owner in record.holders:
+                    return record.holders[owner].token
+            else:
                 admitted = record.admitted(claim)
                 if admitted and admitted[-1] is claim:
                     return self._enter(record, claim, self._mint(), now, channel)
@@ -154,7 +158,9 @@ class LockTable:
             held = False
             if record is not None and owner in record.holders:
                 holding = record.holders[owner]
-                held = holding.expires > now and not holding.lingering
+                if holding.lingering:
+                    return True  # the repeat of a release: its marker stays
+                held = holding.expires > now
                 if linger > 0 and held:
                     holding.lingering = True
                     holding.expires = now + linger
@@ -170,6 +176,8 @@ class LockTable:
                 self._move_up(claim.key, record, now)
             else:
                 self._bury(owner, now)
+                if record is not None and record.waiters:
+                    self._move_up(claim.key, record, now)  # the first try may have been interrupted
             return held
 
     def force(self, key: str, token: int | None) -> int:
@@ -181,11 +189,13 @@ class LockTable:
             now = self.clock()
             self._settle(key, record, now)
             broken = [one for one in record.holders.values() if token in (None, one.token)]
-            for holding in broken:
-                del record.holders[holding.claim.owner]
-                self._bury(holding.claim.owner, now)  # a late copy of its claim must not undo it
-                holding.channel.revoked(holding.claim.owner, Reason.FORCED)
-            self._move_up(key, record, now)
+            try:
+                for holding in broken:
+                    del record.holders[holding.claim.owner]
+                    self._bury(holding.claim.owner, now)  # a late copy must not bring it back
+                    holding.channel.revoked(holding.claim.owner, Reason.FORCED)
+            finally:
+                self._move_up(key, record, now)
             return len(broken)
 
     def inspect(self, key: str) -> Snapshot:

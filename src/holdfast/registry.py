@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
 from .errors import MissingDriver
@@ -69,6 +68,8 @@ def load_engine(url: str, colour: str) -> Any:
 
 
 def _third_party(scheme: str) -> EngineEntry | None:
+    from importlib.metadata import entry_points  # slow to import, and rarely needed
+
     for point in entry_points(group=ENTRY_POINTS, name=scheme):
         entry = point.load()
         if isinstance(entry, EngineEntry):

@@ -57,7 +57,6 @@ LINES = [
     ("Callable[[Lease], Awaitable[None]]", "Callable[[Lease], None]"),
     ("Awaitable[dict[str, list[int]]] | None", "dict[str, list[int]] | None"),
     ("f: Awaitable[A[B]], g: Awaitable[C]", "f: A[B], g: C"),
-    ("-> AsyncGenerator[tuple[int, str], None]:", "-> Generator[tuple[int, str], None, None]:"),
     ("raise StopAsyncIteration from None", "raise StopIteration from None"),
     ("AbstractAsyncContextManager[AsyncLease]", "AbstractContextManager[Lease]"),
     ("class _AsyncInbox(AsyncThreadLock):", "class _Inbox(ThreadLock):"),

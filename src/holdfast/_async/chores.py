@@ -2,7 +2,7 @@
 
 Rule 1: whatever ended without a known outcome (a claim, a release, a dropped lease) comes here.
 Rule 2: a chore is repeated at 0.1 s, doubling, with jitter; after one TTL without an answer the
-        engine has dropped the claim by itself, which is said in one CRITICAL line. Where nothing
+        engine has dropped the claim by itself, which is said in one line. Where nothing
         expires while the process lives (sessions), it is repeated for ever (S34).
 """
 
@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
+from logging import CRITICAL, WARNING
 from typing import TYPE_CHECKING
 
 from .. import events, rules
@@ -117,12 +118,13 @@ class AsyncChores:
             self._push(now + pause, chore)
             return
         claim = chore.claim
-        where = self._runtime.engine.location
-        logger.critical(
-            "The release of %r (token %s) on %s had no answer until its TTL was over: %s",
+        # A claim without a token was, as far as we know, never granted: worth less of an alarm.
+        logger.log(
+            CRITICAL if chore.token else WARNING,
+            "Giving back %r (token %s) on %s had no answer; its TTL frees it: %s",
             claim.name,
-            chore.token,
-            where,
+            chore.token or "unknown",
+            self._runtime.engine.location,
             error,
         )
         self._runtime.tell_lease(events.ReleaseGaveUp, claim, chore.token, error=error)

@@ -328,6 +328,7 @@ class AsyncClient:
         await ajoin(runtime.tasks, max(0.0, end - runtime.clock()))
         await runtime.engine.close()
         await runtime.callbacks.drain(max(0.0, end - runtime.clock()))
+        runtime.to_wind_up = False
 
     async def __aenter__(self) -> AsyncClient:
         return self

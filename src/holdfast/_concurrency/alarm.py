@@ -89,16 +89,15 @@ class Alarm:
         The caller holds the mutex that `ring` takes, so the thread cannot be between two looks.
         """
         if at < self._next:
-            self._next = at
-            self._pokes.put(False)
             if self._thread is None:
                 self._thread = start_thread(self._run, self._name)
+            self._next = at
+            self._pokes.put(False)
 
     def _run(self) -> None:
         while not self._stopped:
-            at = self._next
-            nap = None if at == math.inf else min(at - self._clock(), LONGEST_NAP)
-            if nap is None or nap > 0:
+            nap = min(self._next - self._clock(), LONGEST_NAP)
+            if nap > 0:
                 try:
                     if not self._pokes.get(timeout=nap):
                         continue

@@ -216,7 +216,8 @@ def _unanswered(
     waited = runtime.clock() - started
     return EngineUnavailable(
         f"{claim.name!r} was not acquired: {runtime.engine.location} gave no answer for "
-        f"{waited:.3g} s ({problem}). Nothing is held; check that the engine is up, or try later.",
+        f"{waited:.3g} s ({str(problem).rstrip('.')}). Nothing is held; check that the engine is "
+        "up, or try later.",
         name=claim.name,
         engine=runtime.engine.location,
     )

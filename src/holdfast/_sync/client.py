@@ -328,6 +328,7 @@ class Client:
         join(runtime.tasks, max(0.0, end - runtime.clock()))
         runtime.engine.close()
         runtime.callbacks.drain(max(0.0, end - runtime.clock()))
+        runtime.to_wind_up = False
 
     def __enter__(self) -> Client:
         return self

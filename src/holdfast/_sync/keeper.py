@@ -217,9 +217,10 @@ class Keeper:
         if slot is not None:
             slot.append(lease._claim.owner)
             return
-        self._slots[at] = [lease._claim.owner]
+        # In this order an interrupt leaves an instant too many, never a slot that nobody opens.
         heappush(self._heap, at)
         self._alarm.set(at)
+        self._slots[at] = [lease._claim.owner]
 
     def _compact(self) -> None:
         """Throw out the owners that have let go since: most leases are short."""
@@ -235,7 +236,7 @@ class Keeper:
             heap = self._heap
             while heap and heap[0] <= now:
                 at = heappop(heap)
-                slot = self._slots.pop(at)
+                slot = self._slots.pop(at, [])
                 self._entries -= len(slot)
                 for owner in slot:
                     lease = self.find(owner)

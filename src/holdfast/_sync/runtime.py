@@ -44,6 +44,7 @@ class Runtime:
         self.tasks: set[Any] = set()  # shielded calls under way
         self.entered: dict[object, Any] = {}  # re-enterable leases by (task, record, path)
         self.home: object = _NOWHERE
+        self.to_wind_up = False
         self.keeper: Keeper
         self.renewer: Renewer
         self.callbacks: Callbacks
@@ -102,10 +103,11 @@ class Runtime:
             )
 
     def shut(self) -> bool:
-        """Refuse all further use; say whether there is anything to wind up."""
-        was_open = self.open
+        """Refuse all further use; say whether there is anything left to wind up."""
+        if self.open:
+            self.to_wind_up = True  # until close() has come to its end: it may be interrupted
         self.home = _CLOSED
-        return was_open
+        return self.to_wind_up
 
     def after_fork(self) -> None:
         """In the child: the leases are the parent's, the threads are gone (S29)."""

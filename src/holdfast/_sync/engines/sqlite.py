@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from typing import TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from ..._concurrency import sleep
 from ...clocks import Clock, boot_clock, wall_micros
@@ -66,7 +66,7 @@ class SqliteEngine(Engine):
                 f"{url!r} names no lock file; write sqlite:///path/to/file.db with three slashes."
             )
         self.path = os.path.realpath(unquote(parts.path).replace("//", "/"))
-        self.location = f"sqlite://{self.path}"
+        self.location = f"sqlite://{quote(self.path)}"
         self.guarantees = Guarantees(
             engine=self.family,
             fencing=True,
