@@ -159,7 +159,7 @@ class LockTable:
             if record is not None and owner in record.holders:
                 holding = record.holders[owner]
                 if holding.lingering:
-                    return True  # the repeat of a release: its marker stays
+                    return False  # the repeat of a release: its marker stays
                 held = holding.expires > now
                 if linger > 0 and held:
                     holding.lingering = True

@@ -176,6 +176,17 @@ class TestAsking(AsyncFaultySuite):
         await lease.extend(60)
         assert lease._deadline > before + 40
 
+    async def test_a_renewal_that_lands_after_an_extend(self) -> None:
+        """What the extend confirmed stays confirmed: nobody else gets the lock before that."""
+        heard = self.listen()
+        self.plan(("renew", 1, late()))
+        lease = await self.take()
+        await heard.until(Suspended)
+        await lease.extend(60)
+        await self.faulty.land()
+        successor = await self.other.lock("x").acquire(timeout=2 * TTL)
+        assert successor is None or not lease.held, "two holders"
+
     async def test_extend_to_less_without_an_answer(self) -> None:
         """OutcomeUnknown; the lease counts on the shorter time, as the engine may do."""
         lease = await self.take(ttl=60)

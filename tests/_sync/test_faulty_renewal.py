@@ -176,6 +176,17 @@ class TestAsking(FaultySuite):
         lease.extend(60)
         assert lease._deadline > before + 40
 
+    def test_a_renewal_that_lands_after_an_extend(self) -> None:
+        """What the extend confirmed stays confirmed: nobody else gets the lock before that."""
+        heard = self.listen()
+        self.plan(("renew", 1, late()))
+        lease = self.take()
+        heard.until(Suspended)
+        lease.extend(60)
+        self.faulty.land()
+        successor = self.other.lock("x").acquire(timeout=2 * TTL)
+        assert successor is None or not lease.held, "two holders"
+
     def test_extend_to_less_without_an_answer(self) -> None:
         """OutcomeUnknown; the lease counts on the shorter time, as the engine may do."""
         lease = self.take(ttl=60)

@@ -4,14 +4,13 @@ Rule 1: a run is prepared afresh, interrupted once, and checked after everything
         Python side is dropped and collected; the last run is the one that was not interrupted.
 Rule 2: a task is cancelled as asyncio does it, at each suspension twice: as it begins to wait, and
         when what it waits for has just happened.
-Rule 3: a thread is interrupted before each line, except where Python cannot be: on the way from
-        the body of a `with` into `__exit__`; and in finalizers, where Python swallows the error.
+Rule 3: a thread is interrupted where CPython delivers signals (see `places`), but not in
+        finalizers, where it would swallow the error.
 """
 
 from __future__ import annotations
 
 import asyncio
-import dis
 import gc
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator, Sequence
@@ -19,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
 
-PACKAGE = Path(__file__).resolve().parent.parent
+from .places import PACKAGE, Places, describe, find_places
+
 INNERMOST = (str(PACKAGE / "testing"), str(PACKAGE / "_concurrency"))  # say less than the caller
 HANGS_AFTER = 30.0
 
@@ -128,7 +127,7 @@ def _place(coroutine: Any) -> str:
         if frame is not None and frame.f_code.co_filename.startswith(str(PACKAGE)):
             if frame.f_code.co_filename.startswith(INNERMOST):
                 break
-            place = _describe(frame)
+            place = describe(frame)
         coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "ag_await", None)
     return place
 
@@ -139,17 +138,20 @@ def raise_at_every_line(
     *,
     files: Sequence[Path] = (PACKAGE,),
     error: type[BaseException] = KeyboardInterrupt,
+    everywhere: bool = False,
 ) -> int:
-    """Raise in a call before its first, second, … line, until it gets to its end.
+    """Raise in a call at its first, second, … place, until it gets to its end.
 
-    `prepare` is called before each run and returns the call; `check` after it. Only lines below
-    `files` count, those of holdfast.testing aside, and only in the calling thread. Returns how
-    many lines were tried.
+    A place is where CPython may deliver a signal: at the start of a function, after a call into C,
+    after a turn of a loop. With `everywhere` it is each line, also those between which no signal
+    can come. Only code below `files` counts, holdfast.testing aside, and only in the calling
+    thread. `prepare` is called before each run and returns the call; `check` after it. Returns how
+    many places were tried.
     """
-    lines = _Lines(files)
+    places = find_places(files, everywhere)
     with _cheap_collection():
         for point in count(1):
-            outcome = lines.run(prepare(), point, error)
+            outcome = _run_raising(prepare(), point, places, error)
             gc.collect()
             check(outcome)
             if not outcome.thrown:
@@ -157,106 +159,30 @@ def raise_at_every_line(
     return point - 1
 
 
-class _Lines:
-    """Counts the lines that a call runs, and raises before one of them."""
+def _run_raising(
+    call: Callable[[], object], point: int, places: Places, error: type[BaseException]
+) -> Interruption:
+    problem: BaseException | None = None
+    swallowed = False
+    hook = sys.unraisablehook
 
-    def __init__(self, files: Sequence[Path]) -> None:
-        self._files = tuple(str(path.resolve()) for path in files)
-        self._known: dict[CodeType, frozenset[int] | None] = {}  # where not to raise; None: nowhere
-        self._left = 0
-        self._error: type[BaseException] = KeyboardInterrupt
-        self._finalizers = 0
-        self._where = ""
+    def take_note(unraisable: sys.UnraisableHookArgs) -> None:
+        nonlocal swallowed
+        if isinstance(unraisable.exc_value, error) and places.where:
+            swallowed = True
+        else:
+            hook(unraisable)
 
-    def run(
-        self, call: Callable[[], object], point: int, error: type[BaseException]
-    ) -> Interruption:
-        self._left, self._error, self._finalizers, self._where = point, error, 0, ""
-        problem: BaseException | None = None
-        swallowed = False
-        before, hook = sys.gettrace(), sys.unraisablehook
-
-        def take_note(unraisable: sys.UnraisableHookArgs) -> None:
-            nonlocal swallowed
-            if isinstance(unraisable.exc_value, error) and self._left == 0:
-                swallowed = True
-            else:
-                hook(unraisable)
-
-        sys.unraisablehook = take_note
-        sys.settrace(self._enter)
-        try:
-            call()
-        except BaseException as raised:
-            problem = raised
-        finally:
-            sys.settrace(before)
-            sys.unraisablehook = hook
-        if problem is not None:
-            _without_tracebacks(problem)
-        return Interruption(point, self._where, self._left == 0, problem, swallowed)
-
-    def _enter(self, frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        code = frame.f_code
-        if code not in self._known:
-            self._known[code] = self._spared(code)
-        if self._finalizers or self._left == 0 or self._known[code] is None:
-            return None
-        if code.co_name == "__del__":
-            self._finalizers += 1
-            return self._finalize
-        return self._line
-
-    def _finalize(self, frame: FrameType, event: str, _: object) -> Callable[..., Any]:
-        self._finalizers -= event == "return"
-        return self._finalize
-
-    def _line(self, frame: FrameType, event: str, _: object) -> Callable[..., Any]:
-        spared = self._known[frame.f_code]
-        if event == "line" and self._left and spared is not None and frame.f_lasti not in spared:
-            self._left -= 1
-            if self._left == 0:
-                self._where = _describe(frame)
-                raise self._error("raised at a line")
-        return self._line
-
-    def _spared(self, code: CodeType) -> frozenset[int] | None:
-        file = code.co_filename
-        if not file.startswith(self._files) or file.startswith(str(PACKAGE / "testing")):
-            return None
-        spared = frozenset(_ways_into_exit(code))
-        if sys.version_info >= (3, 12):
-            # What is raised on a jump back inside a comprehension leaves a `with` around it without
-            # __exit__ there; a signal does not (tried), so this is about tracing only.
-            spared |= {*range(0, len(code.co_code), 2)} - {at for at, _ in dis.findlinestarts(code)}
-        return spared
-
-
-def _ways_into_exit(code: CodeType) -> Iterator[int]:
-    """Yield the offsets from which a `with` goes to call `__exit__`.
-
-    An exception there would leave the lock behind the `with` locked. CPython delivers signals only
-    at calls, at the start of functions and at backward jumps, and there is none on that way.
-    """
-    steps = list(dis.get_instructions(code))
-    for number, step in enumerate(steps):
-        if step.opname == "WITH_EXCEPT_START" or _calls_exit(steps[number : number + 5]):
-            yield step.offset
-            while number and steps[number - 1].opname in ("NOP", "SWAP", "PUSH_EXC_INFO"):
-                number -= 1
-                yield steps[number].offset
-
-
-def _calls_exit(steps: Sequence[dis.Instruction]) -> bool:
-    """Recognise __exit__(None, None, None)."""
-    nothing = [one for one in steps[:3] if one.opname == "LOAD_CONST" and one.argval is None]
-    return len(nothing) == 3 and any(one.opname == "CALL" for one in steps[3:])
-
-
-def _describe(frame: FrameType) -> str:
-    code = frame.f_code
-    file = code.co_filename.removeprefix(f"{PACKAGE}/")
-    return f"{file}:{frame.f_lineno} in {code.co_qualname}"
+    sys.unraisablehook = take_note
+    places.start(point, error)
+    try:
+        call()
+    except BaseException as raised:
+        problem = _without_tracebacks(raised)
+    finally:
+        places.stop()
+        sys.unraisablehook = hook
+    return Interruption(point, places.where, bool(places.where), problem, swallowed)
 
 
 def _without_tracebacks(error: BaseException) -> BaseException:

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any, cast
 
-from hypothesis import HealthCheck, Phase, assume, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    Bundle,
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -41,12 +41,12 @@ KINDS = {  # by name, so that most claims meet others of their kind
     "permits": [*SEMAPHORES[1:2] * 9, *SEMAPHORES],
     "mixed": [*LOCKS, *TREES[:3], *SEMAPHORES],
 }
-CLAIMS = st.sampled_from([(name, kind) for name, kinds in KINDS.items() for kind in kinds])
 
 # In units. Time passes in whole ones, so that nothing is ever a close call.
 TTLS = st.sampled_from((1.5, 3.5, 6.5))
 LINGERS = st.sampled_from((0.0, 0.0, 0.0, 2.5))
 STEPS = st.sampled_from((1, 2, 5))
+NUMBERS = st.integers(0, 30)  # one of however many there are
 
 
 def _key(name: str) -> str:
@@ -56,20 +56,21 @@ def _key(name: str) -> str:
 class Machine(RuleBasedStateMachine):
     """One schedule."""
 
-    claims: Bundle[Claim] = Bundle("claims")
-
     def __init__(self, adapter: Adapter) -> None:
         super().__init__()
         self._adapter = adapter
         self._reference = Reference()
-        self._numbers = count(1)
+        self._numbers, self._revisions = count(1), count(1)
+        self._focus = "mixed"  # the name that most of this schedule is about
+        self._known: list[Claim] = []  # all that were ever made
         self._waiting: dict[str, Claim] = {}  # by owner, as of the last look
         self._tokens: dict[str, int] = {}  # by owner
         self._highest = dict.fromkeys(KINDS, 0)
 
-    def _make(self, what: tuple[str, Kind], ttl: float, queue: bool) -> Claim:
-        name, (family, mode, path, limit) = what
-        return Claim(
+    def _make(self, kind: int, stray: int, ttl: float, queue: bool) -> Claim:
+        name = self._focus if stray else [*KINDS][kind % len(KINDS)]
+        family, mode, path, limit = KINDS[name][kind % len(KINDS[name])]
+        claim = Claim(
             key=_key(name),
             name=name,
             family=family,
@@ -82,6 +83,21 @@ class Machine(RuleBasedStateMachine):
             owner=f"{next(self._numbers):032x}",
             queue=queue,
         )
+        self._known.append(claim)
+        return claim
+
+    def _pick(self, number: int) -> Claim:
+        """Return somebody: who is in the record comes first, but who is not may be it too."""
+        chosen = self._in_record() * 3 + self._known
+        return chosen[number % len(chosen)]
+
+    def _in_record(self) -> list[Claim]:
+        records = [self._reference.record(_key(name)) for name in KINDS]
+        return [
+            claim
+            for record in records
+            for claim in [*(one.claim for one in record.holders), *record.waiters]
+        ]
 
     def _ask(self, claim: Claim) -> None:
         try:
@@ -92,7 +108,10 @@ class Machine(RuleBasedStateMachine):
             except LockMismatch:
                 return
             raise AssertionError(f"another kind was not refused but answered {token}") from None
-        token = self._adapter.claim(claim)
+        try:
+            token = self._adapter.claim(claim)
+        except LockMismatch as error:
+            raise AssertionError(f"{claim} was refused as another kind") from error
         assert (token is not None) == expected, f"{claim} was answered {token}"
         if token is not None:
             known = self._tokens.get(claim.owner)
@@ -100,57 +119,82 @@ class Machine(RuleBasedStateMachine):
 
     # --- What may happen. ---
 
-    @rule(target=claims, what=CLAIMS, ttl=TTLS, queue=st.booleans())
-    def claim(self, what: tuple[str, Kind], ttl: float, queue: bool) -> Claim:
+    @initialize(focus=st.sampled_from([*KINDS]))
+    def focus(self, focus: str) -> None:
+        """Choose what this schedule is about: rare things need many claims on one name."""
+        self._focus = focus
+
+    @rule(kind=NUMBERS, stray=st.integers(0, 5), ttl=TTLS, queue=st.booleans())
+    def claim(self, kind: int, stray: int, ttl: float, queue: bool) -> None:
         """Somebody new asks."""
-        claim = self._make(what, ttl, queue)
-        self._ask(claim)
-        return claim
+        self._ask(self._make(kind, stray, ttl, queue))
 
-    @rule(claim=claims)
-    def claim_again(self, claim: Claim) -> None:
+    @rule(kinds=st.lists(NUMBERS, min_size=2, max_size=5), ttl=TTLS)
+    def crowd(self, kinds: list[int], ttl: float) -> None:
+        """Several queue up, one after the other: most mistakes need company."""
+        for kind in kinds:
+            self._ask(self._make(kind, 1, ttl, queue=True))
+
+    @precondition(lambda self: self._known)
+    @rule(number=NUMBERS)
+    def claim_again(self, number: int) -> None:
         """A copy arrives: of one that holds, waits, or was withdrawn before."""
-        record = self._reference.record(claim.key)
-        owners = [one.claim.owner for one in record.holders] + [one.owner for one in record.waiters]
-        assume(claim.owner in owners or claim.owner in self._reference.buried)
-        self._ask(claim)
+        withdrawn = [one for one in self._known if one.owner in self._reference.buried]
+        copies = self._in_record() + withdrawn
+        if copies:
+            self._ask(copies[number % len(copies)])
 
-    @rule(claim=claims, ttl=TTLS)
-    def renew(self, claim: Claim, ttl: float) -> None:
-        """Somebody renews, rightly or not, maybe to another TTL."""
-        claim = claim._replace(ttl=ttl * self._adapter.unit)
+    @precondition(lambda self: self._known)
+    @rule(number=NUMBERS, ttl=TTLS, extends=st.booleans())
+    def renew(self, number: int, ttl: float, extends: bool) -> None:
+        """Somebody renews, rightly or not; to another TTL, or by a copy from before that."""
+        claim = self._pick(number)
+        if extends:
+            changed = {"ttl": ttl * self._adapter.unit, "revision": next(self._revisions)}
+            claim = claim._replace(**changed)  # type: ignore[arg-type]
+        self._renew(claim)
+
+    def _renew(self, claim: Claim) -> None:
         expected = self._reference.renew(claim)
         assert self._adapter.renew(claim) == expected, f"renewing {claim} should give {expected}"
 
-    @rule(claim=claims, linger=LINGERS)
-    def release(self, claim: Claim, linger: float) -> None:
+    @precondition(lambda self: self._known)
+    @rule(number=NUMBERS, linger=LINGERS)
+    def release(self, number: int, linger: float) -> None:
         """Somebody gives back what it holds, leaves the queue, or ends what is unknown."""
-        linger *= self._adapter.unit
+        self._release(self._pick(number), linger * self._adapter.unit)
+
+    def _release(self, claim: Claim, linger: float = 0.0) -> None:
         expected = self._reference.release(claim, linger)
         got = self._adapter.release(claim, linger)
         assert got == expected, f"releasing {claim} gave {got}"
 
-    @rule(target=claims, what=CLAIMS, ttl=TTLS)
-    def withdraw_first(self, what: tuple[str, Kind], ttl: float) -> Claim:
+    @rule(kind=NUMBERS, ttl=TTLS)
+    def withdraw_first(self, kind: int, ttl: float) -> None:
         """A release overtakes its claim."""
-        claim = self._make(what, ttl, queue=True)
-        self.release(claim, 0.0)
-        return claim
+        self._release(self._make(kind, 1, ttl, queue=True))
 
-    @rule(name=st.sampled_from(list(KINDS)), number=st.integers(0, 2))
-    def force(self, name: str, number: int) -> None:
+    @rule(number=st.integers(0, 2))
+    def force(self, number: int) -> None:
         """Somebody breaks a lock: one holder of it, or all."""
-        holders = self._reference.record(_key(name)).holders
-        owners = [one.claim.owner for one in holders[number : number + 1]] if number else None
-        token = self._tokens[owners[0]] if owners else None if owners is None else 1
-        expected = self._reference.force(_key(name), owners)
-        assert self._adapter.force(_key(name), token) == expected
+        key = _key(self._focus)
+        holders = self._reference.record(key).holders
+        if number == 0:
+            expected = self._reference.force(key, None)
+            assert self._adapter.force(key, None) == expected
+        elif len(holders) >= number:
+            owner = holders[number - 1].claim.owner
+            token = self._tokens[owner]
+            expected = self._reference.force(key, [owner])
+            assert self._adapter.force(key, token) == expected
+        else:
+            assert self._adapter.force(key, 1) == 0
 
-    @precondition(lambda self: self._adapter.can_kill)
-    @rule(claim=claims)
-    def kill(self, claim: Claim) -> None:
+    @precondition(lambda self: self._adapter.can_kill and self._waiting)
+    @rule(number=NUMBERS)
+    def kill(self, number: int) -> None:
         """A waiter dies in the queue, and nobody is told."""
-        assume(claim in self._reference.record(claim.key).waiters)
+        claim = [*self._waiting.values()][number % len(self._waiting)]
         self._reference.dead.add(claim.owner)
         self._adapter.kill(claim)
 
@@ -162,7 +206,7 @@ class Machine(RuleBasedStateMachine):
         self._reference.now += units * self._adapter.unit
         self.looks_the_same()
         for owner in waiting.keys() - self._waiting.keys() - self._reference.dead:
-            self.renew(waiting[owner], waiting[owner].ttl / self._adapter.unit)
+            self._renew(waiting[owner])
 
     # --- What must hold. ---
 
@@ -220,6 +264,7 @@ def run_model(
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            report_multiple_bugs=False,
             phases=[*phases, Phase.shrink] if shrink else phases,
             suppress_health_check=list(HealthCheck),
         ),

@@ -63,8 +63,8 @@ class Reference:
             return False
         held = record.holder(claim.owner)
         if held is not None:
-            if not held.nobody:
-                held.until = self.now + claim.ttl
+            if not held.nobody:  # a late copy must not take back what an extend has added since
+                held.until = max(held.until, self.now + claim.ttl)
             return not held.nobody
         if claim.owner in [one.owner for one in record.waiters]:
             return False
@@ -78,11 +78,18 @@ class Reference:
         return entered
 
     def renew(self, claim: Claim) -> bool:
-        """Say whether the claim held, and give it its whole TTL again."""
+        """Say whether the claim held, and set the time it has left to its TTL.
+
+        One that was sent before an extend, and comes after it, may add time but take none away.
+        """
         held = self.record(claim.key).holder(claim.owner)
         if held is None or held.nobody:
             return False
-        held.until = self.now + claim.ttl
+        until = self.now + claim.ttl
+        if claim.revision < held.claim.revision:
+            held.until = max(held.until, until)
+        else:
+            held.claim, held.until = claim, until
         return True
 
     def release(self, claim: Claim, linger: float = 0.0) -> bool:
