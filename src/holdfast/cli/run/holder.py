@@ -7,7 +7,6 @@ import select
 import signal
 import socket
 from typing import NoReturn
-from urllib.parse import quote
 
 from ... import Client, Lease, events
 from ...clocks import boot_clock
@@ -138,7 +137,7 @@ class Holder:
             "HOLDFAST_NAME": lease.name,
             "HOLDFAST_TOKEN": str(lease.token),
             "HOLDFAST_DOMAIN": lease.domain,
-            "HOLDFAST_URL": where.url or quote(client.engine.location, safe=":/"),
+            "HOLDFAST_URL": where.url or client.engine.location,
             "HOLDFAST_NAMESPACE": client.namespace,
         }
 
