@@ -256,9 +256,11 @@ class LockTable:
             for claim in entering:
                 channel = record.waiters.pop(claim.owner).channel
                 token = self._mint()
-                if channel.granted(claim, token, now):
-                    self._enter(record, claim, token, now, channel)
-                # else that waiter is gone: whoever it kept out gets in by the next turn
+                # Seated before it is told: an interrupt between the two costs the waiter its timer.
+                # The other way round it would believe to hold what the next one could get.
+                self._enter(record, claim, token, now, channel)
+                if not channel.granted(claim, token, now):
+                    del record.holders[claim.owner]  # that waiter is gone: the next turn sees it
         if not record.holders and not record.waiters:
             self._records.pop(key, None)
         if self._watchers:

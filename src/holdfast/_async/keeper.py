@@ -50,6 +50,7 @@ class AsyncKeeper:
         self._slots: dict[float, list[str]] = {}  # owners by the instant to look at them
         self._entries = 0  # in all slots, valid or not
         self._closed = False
+        self._closing: list[AsyncLease] = []
         self._alarm = AsyncAlarm(runtime.clock, self._ring, "holdfast-clock")
 
     def keep(self, lease: AsyncLease, sent: float) -> bool:
@@ -266,11 +267,12 @@ class AsyncKeeper:
             self._closed = True
             references = list(self.leases.values())
         found = [lease for reference in references if (lease := reference()) is not None]
-        leases = [lease for lease in found if lease._state == HELD]
-        for lease in leases:
+        # Kept before they are lost: a close() that was interrupted is repeated with all of them.
+        self._closing = [*self._closing, *(lease for lease in found if lease._state == HELD)]
+        for lease in self._closing:
             self.lose(lease, Reason.CLOSED)
             lease._returned = True
-        return leases
+        return self._closing
 
     def stop(self) -> None:
         """Stop the clock."""

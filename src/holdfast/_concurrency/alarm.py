@@ -9,7 +9,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from ..clocks import Clock
-from .loops import call_threadsafe, start_thread
+from .loops import call_threadsafe, daemon, join_started, start_once
 
 # A timer never sleeps longer than this at once: the clocks that timers run on stand still while the
 # machine is suspended, and the one that leases run on does not.
@@ -90,7 +90,8 @@ class Alarm:
         """
         if at < self._next:
             if self._thread is None:
-                self._thread = start_thread(self._run, self._name)
+                self._thread = daemon(self._run, self._name)
+            start_once(self._thread)
             self._next = at
             self._pokes.put(False)
 
@@ -115,5 +116,4 @@ class Alarm:
         """Ring no more."""
         self._stopped = True
         self._pokes.put(False)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(STOP_PATIENCE)
+        join_started(self._thread, STOP_PATIENCE)

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from .loops import start_thread
+from .loops import daemon, join_started, start_once
 
 logger = logging.getLogger("holdfast")
 
@@ -56,17 +56,16 @@ class Worker:
 
     def start(self) -> None:
         """Start it unless it runs."""
-        if self._thread is None:
+        if self._thread is None or self._thread.ident is None:
             with self._start:
                 if self._thread is None:
-                    self._thread = start_thread(self._run, self._name)
+                    self._thread = daemon(self._run, self._name)
+                start_once(self._thread)
 
     def join(self, timeout: float) -> None:
         """Wait for its end; what still runs after `timeout` is left behind (it is a daemon)."""
-        with self._start:
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join(timeout)
+        join_started(self._thread, timeout)
+        self._thread = None
 
 
 class AsyncCallbacks:
@@ -133,7 +132,8 @@ class Callbacks:
         self._calls.put((function, args))
         with self._start:
             if self._thread is None:
-                self._thread = start_thread(self._run, self._name)
+                self._thread = daemon(self._run, self._name)
+            start_once(self._thread)
 
     def _run(self) -> None:
         while (call := self._calls.get()) is not None:
@@ -145,12 +145,10 @@ class Callbacks:
 
     def drain(self, timeout: float) -> None:
         """Wait until all that was submitted has been called, at most `timeout` seconds."""
-        with self._start:
-            thread, self._thread = self._thread, None
-        if thread is not None:
+        if self._thread is not None:
             self._calls.put(None)
-            if thread is not threading.current_thread():
-                thread.join(timeout)
+            join_started(self._thread, timeout)
+            self._thread = None
 
 
 def _log_callback_error(function: Callable[..., object]) -> None:

@@ -31,8 +31,19 @@ def call_threadsafe(
         pass  # the loop is closed: whoever waited there is gone
 
 
-def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon."""
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    return thread
+def daemon(run: Callable[[], None], name: str) -> threading.Thread:
+    """Make a thread, for its owner to keep before it is started: an interrupt loses none then."""
+    return threading.Thread(target=run, name=name, daemon=True)
+
+
+def start_once(thread: threading.Thread) -> None:
+    """Start a thread unless it was."""
+    if thread.ident is None:
+        thread.start()
+
+
+def join_started(thread: threading.Thread | None, timeout: float) -> None:
+    """Wait for the end of a thread, if it was started and is not ours."""
+    if thread is None or thread.ident is None or thread is threading.current_thread():
+        return
+    thread.join(timeout)

@@ -8,7 +8,7 @@ import selectors
 import threading
 from collections.abc import Callable
 
-from .loops import start_thread
+from .loops import daemon, join_started
 
 
 class AsyncReader:
@@ -61,7 +61,8 @@ class Reader:
                 self._selector = selectors.DefaultSelector()
                 self._wake = os.pipe()
                 self._selector.register(self._wake[0], selectors.EVENT_READ)
-                self._thread = start_thread(self._run, self._name)
+                self._thread = daemon(self._run, self._name)
+                self._thread.start()
             self._callbacks[file] = callback
             self._selector.register(file, selectors.EVENT_READ)
 
@@ -90,8 +91,7 @@ class Reader:
         if selector is None or wake is None or thread is None:
             return
         os.write(wake[1], b".")
-        if thread is not threading.current_thread():
-            thread.join(1.0)
+        join_started(thread, 1.0)
         selector.close()
         os.close(wake[0])
         os.close(wake[1])

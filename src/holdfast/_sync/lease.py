@@ -266,6 +266,8 @@ class Lease:
         # May run in any thread, even inside another method of ours: takes no lock (S30).
         if self._state == RELEASED or self._returned:
             return
+        if "_options" not in self.__dict__:
+            return  # interrupted while it was made: whoever made it gives its claim back
         leaked = self._state == HELD
         self._runtime.keeper.abandon(self._claim, self.token, leaked)
         if leaked:  # last, because a warning may be an error

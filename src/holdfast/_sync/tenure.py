@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Protocol
+from weakref import ref
 
 from .._concurrency import CancelScope, logger
 from ..errors import LeaseLost, LockError
@@ -19,7 +20,8 @@ from ..model import Reason
 if TYPE_CHECKING:
     from .lease import Lease
 
-current: ContextVar[Lease] = ContextVar("current lease")
+# Weak: contexts are copied into tasks that may live on, and a lease must not live on with them.
+current: ContextVar[ref[Lease]] = ContextVar("current lease")
 
 
 class Holdable(Protocol):
@@ -54,7 +56,7 @@ class Tenure:
             self._scope = CancelScope()
             lease.watch_loss(self._scope.cancel)
         leaf = lease.leaf
-        self._context: Token[Lease] | None = None if leaf is None else current.set(leaf)
+        self._context = None if leaf is None else current.set(ref(leaf))
 
     def leave(self, error: BaseException | None) -> None:
         """Release, and raise LeaseLost if that is what the stay came to."""
@@ -73,7 +75,7 @@ class Tenure:
             raise lease.error() from error
 
 
-def _reset(context: Token[Lease]) -> None:
+def _reset(context: Token[ref[Lease]]) -> None:
     try:
         current.reset(context)
     except ValueError:
@@ -82,10 +84,11 @@ def _reset(context: Token[Lease]) -> None:
 
 def current_lease() -> Lease:
     """Return the lease of the innermost `with lock` or decorated function around the caller."""
-    try:
-        return current.get()
-    except LookupError:
+    found = current.get(None)
+    lease = None if found is None else found()
+    if lease is None:
         raise LockError(
             "No lease is held here: current_lease() works inside 'with lock' and in functions "
             "that a lock or singleton decorates."
-        ) from None
+        )
+    return lease

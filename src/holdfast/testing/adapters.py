@@ -15,6 +15,7 @@ class Adapter(Protocol):
 
     unit: float  # how many seconds one unit of model time is
     can_kill: bool  # whether a waiter can be made unreachable
+    shows_time: bool  # whether `inspect` tells how long a holder has left
 
     def claim(self, claim: Claim) -> int | None:
         """Return the token, or None if the claim does not enter now."""
@@ -49,6 +50,7 @@ class TableAdapter:
 
     unit = 1.0
     can_kill = True
+    shows_time = True
 
     def __init__(self, make: Callable[..., LockTable] = LockTable) -> None:
         self._now = 1000.0
@@ -112,8 +114,15 @@ class EngineAdapter:
     can_kill = False
     timeout = 10.0
 
-    def __init__(self, engine: Engine, advance: Callable[[float], None], unit: float = 0.4) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        advance: Callable[[float], None],
+        unit: float = 0.4,
+        shows_time: bool = True,
+    ) -> None:
         self.unit = unit
+        self.shows_time = shows_time
         self._advance = advance
         self._engine = engine
         self._queued: dict[str, Queued] = {}

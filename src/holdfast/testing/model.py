@@ -145,24 +145,37 @@ class Machine(RuleBasedStateMachine):
             self._ask(copies[number % len(copies)])
 
     @precondition(lambda self: self._known)
-    @rule(number=NUMBERS, ttl=TTLS, extends=st.booleans())
-    def renew(self, number: int, ttl: float, extends: bool) -> None:
-        """Somebody renews, rightly or not; to another TTL, or by a copy from before that."""
+    @rule(number=NUMBERS)
+    def renew(self, number: int) -> None:
+        """Somebody renews, rightly or not, by the claim that it first sent."""
+        owner = self._pick(number).owner
+        self._renew(next(one for one in self._known if one.owner == owner))
+
+    @precondition(lambda self: self._known)
+    @rule(number=NUMBERS, ttl=TTLS, overtakes=st.booleans())
+    def extend(self, number: int, ttl: float, overtakes: bool) -> None:
+        """Somebody sets another TTL, and a renewal from before that may come after it."""
         claim = self._pick(number)
-        if extends:
-            changed = {"ttl": ttl * self._adapter.unit, "revision": next(self._revisions)}
-            claim = claim._replace(**changed)  # type: ignore[arg-type]
-        self._renew(claim)
+        changed = {"ttl": ttl * self._adapter.unit, "revision": next(self._revisions)}
+        self._renew(claim._replace(**changed))  # type: ignore[arg-type]
+        if overtakes:
+            self._renew(claim)
 
     def _renew(self, claim: Claim) -> None:
         expected = self._reference.renew(claim)
         assert self._adapter.renew(claim) == expected, f"renewing {claim} should give {expected}"
 
     @precondition(lambda self: self._known)
-    @rule(number=NUMBERS, linger=LINGERS)
-    def release(self, number: int, linger: float) -> None:
-        """Somebody gives back what it holds, leaves the queue, or ends what is unknown."""
-        self._release(self._pick(number), linger * self._adapter.unit)
+    @rule(number=NUMBERS, linger=LINGERS, overtakes=st.booleans())
+    def release(self, number: int, linger: float, overtakes: bool) -> None:
+        """Somebody gives back what it holds, leaves the queue, or ends what is unknown.
+
+        A renewal from before that may come after it.
+        """
+        claim = self._pick(number)
+        self._release(claim, linger * self._adapter.unit)
+        if overtakes:
+            self._renew(claim)
 
     def _release(self, claim: Claim, linger: float = 0.0) -> None:
         expected = self._reference.release(claim, linger)
@@ -229,6 +242,10 @@ class Machine(RuleBasedStateMachine):
             else:
                 assert shot.kind is None
             self._check_tokens(name, {owner: shown[owner] for owner in shown.keys() - markers})
+            for entry in shot.holders if self._adapter.shows_time else ():
+                left = held[entry.owner].until - self._reference.now
+                close = abs(entry.expires_in - left) < 0.4 * self._adapter.unit
+                assert close, f"{entry} should have {left:g} s left"
             for owner in shown.keys() & self._waiting.keys():
                 pushed = self._adapter.pushed(self._waiting.pop(owner))
                 assert pushed == shown[owner], f"{owner} was told {pushed}, not {shown[owner]}"

@@ -81,9 +81,8 @@ class Lock(Entrance[Lease]):
             return outer
         lease = acquire(self._runtime, self._terms, self._options, wait)
         if lease is not None:
-            self._runtime.entered[key] = weakref.ref(
-                lease, lambda _: self._runtime.entered.pop(key, None)
-            )
+            entered = self._runtime.entered  # not self: the lock would keep its own lease alive
+            entered[key] = weakref.ref(lease, lambda _: entered.pop(key, None))
         return lease
 
     def locked(self) -> bool:
