@@ -134,7 +134,6 @@ def test_unknown_options_fail_when_the_lock_is_made_not_when_it_is_taken(
         ("localhost:6379/0", "No engine is called 'localhost'"),
         ("nonsense://x", "known schemes are"),
         ("no-colon", "not an engine URL"),
-        ("", "No engine was named"),
     ],
 )
 def test_an_unknown_url_names_what_is_known(

@@ -100,7 +100,7 @@ class AsyncKeeper:
                 if lease._state == HELD:
                     lease._state = RELEASED
             lease._returned = True
-            self._runtime.renewer.give_back(claim, lease.token)
+            self._runtime.renewer.give_back(claim, lease.token, self._linger(lease))
             raise
         finally:
             self.leases.pop(claim.owner, None)

@@ -36,8 +36,8 @@ def acquire(
     claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0, 0))
     started = sent = clock()
     leases = runtime.keeper.leases
-    leases[claim.owner] = nobody  # on its way: close() waits until this is a lease, or gone
     try:
+        leases[claim.owner] = nobody  # on its way: close() waits until this is a lease, or gone
         answer: Grant | Queued | None
         error: Exception | None = None
         try:
