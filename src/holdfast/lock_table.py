@@ -100,7 +100,7 @@ class LockTable:
         self.micros = micros
         self._tombstone_life = tombstone_life
         self._records: MutableMapping[str, Record] = {} if records is None else records
-        self._tombstones: dict[str, float] = {}
+        self.tombstones: dict[str, float] = {}  # owners that must not enter any more (S6)
         self.floor = 0  # the highest token given so far
         self._watchers: dict[str, list[Callable[[], None]]] = {}
 
@@ -109,7 +109,7 @@ class LockTable:
         with self.mutex:
             now = self.clock()
             owner = claim.owner
-            if owner in self._tombstones:
+            if owner in self.tombstones:
                 return Queued(0, math.inf)
             record = self._records.get(claim.key)
             if record is None:
@@ -138,10 +138,6 @@ class LockTable:
                     record.waiters[owner] = Waiting(claim, now, channel)
                     self._changed(claim.key)
             return self._queued(record, owner, now)
-
-    def buried(self, owner: str) -> bool:
-        """Say whether this owner was withdrawn and must not enter any more (S6)."""
-        return owner in self._tombstones
 
     def renew(self, claims: Sequence[Claim]) -> list[Reason | None]:
         """Give each holder its full TTL again; None = renewed, else why it is not ours."""
@@ -301,7 +297,7 @@ class LockTable:
         return Queued(position, recheck_in(left, position), who)
 
     def _bury(self, owner: str, now: float) -> None:
-        tombstones = self._tombstones
+        tombstones = self.tombstones
         while tombstones:
             oldest = next(iter(tombstones))
             if tombstones[oldest] > now:

@@ -13,7 +13,7 @@ from .. import connect
 from .floor import Row, Step
 from .timing import alternate, ratio
 
-PAIRS = 300
+PAIRS = 1_000
 
 CREATE = """
 CREATE TABLE lock (name TEXT PRIMARY KEY, owner TEXT, token INTEGER, expires REAL) WITHOUT ROWID
@@ -101,4 +101,4 @@ def pair(rounds: int) -> list[Row]:
 
 def steps(quick: bool) -> list[Step]:
     """Return what to measure, in order."""
-    return [partial(pair, 15 if quick else 101)]
+    return [partial(pair, 9 if quick else 61)]

@@ -131,7 +131,7 @@ class AsyncSqliteEngine(AsyncEngine):
     def _claim_alone(
         self, database: sqlite3.Connection, claim: Claim, now: float | None = None
     ) -> int | None:
-        if self._table.buried(claim.owner):
+        if claim.owner in self._table.tombstones:
             return None
         self._claims += 1
         if self._claims % FORGET_EVERY == 1:
@@ -186,7 +186,7 @@ class AsyncSqliteEngine(AsyncEngine):
 
     async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See AsyncEngine."""
-        if self._mail.awaited:
+        if self._mail.inbox.slots:
             self._mail.forget(claim.owner)
         if linger <= 0:
             now = self._clock()

@@ -33,7 +33,7 @@ class AsyncHostMail:
         self._boot = boot
         self._clock = clock
         self._on_loss = on_loss
-        self._inbox = AsyncInbox()
+        self.inbox = AsyncInbox()
         self._sockets: HostSockets | None = None
         self._reader: AsyncReader | None = None
         self._mutex = AsyncThreadLock()  # verbs and the reader's callbacks meet below
@@ -43,11 +43,6 @@ class AsyncHostMail:
     def works(self) -> bool:
         """Whether there are sockets; without them waiters look now and then."""
         return self._sockets is not None
-
-    @property
-    def awaited(self) -> bool:
-        """Whether anybody here waits."""
-        return bool(self._inbox.slots)
 
     def open(self) -> None:
         """Make the sockets and read what comes, where the platform and the folder allow it."""
@@ -65,25 +60,25 @@ class AsyncHostMail:
 
     def expect(self, owner: str) -> None:
         """Accept grants for a waiter of ours."""
-        self._inbox.expect(owner)
+        self.inbox.expect(owner)
 
     async def wait(self, owner: str, timeout: float) -> Grant | None:
         """Wait for a grant; None = worth looking again."""
-        grant = await self._inbox.wait(owner, timeout)
+        grant = await self.inbox.wait(owner, timeout)
         if grant is not None:
             self.forget(owner)
         return grant
 
     def forget(self, owner: str) -> None:
         """Expect nothing for this owner any more."""
-        self._inbox.forget(owner)
+        self.inbox.forget(owner)
         if self._watched:
             with self._mutex:
                 self._stop_watching_for(owner)
 
     def stop_waiting(self) -> None:
         """End all waits."""
-        self._inbox.close()
+        self.inbox.close()
 
     # --- Messages. ---
 
@@ -120,7 +115,7 @@ class AsyncHostMail:
                 # Instants of another clock mean nothing here: then the grant is confirmed first.
                 ours = boot == self._boot
                 until = validity(float(at), float(ttl)) if ours else self._clock()
-                self._inbox.deliver(owner, Grant(int(token), until))
+                self.inbox.deliver(owner, Grant(int(token), until))
             elif kind == "lost":
                 self._on_loss(owner, Reason(str(rest[0])))
             elif kind == "head" and isinstance(rest[0], list):
@@ -142,7 +137,7 @@ class AsyncHostMail:
         """Wake this waiter of ours when one of those clients dies."""
         with self._mutex:
             self._stop_watching_for(owner)
-            if self._sockets is None or self._reader is None or owner not in self._inbox.slots:
+            if self._sockets is None or self._reader is None or owner not in self.inbox.slots:
                 return
             for address in addresses:
                 if address == self.address:
@@ -150,7 +145,7 @@ class AsyncHostMail:
                 connection = self._sockets.watch(address)
                 if connection is None:
                     if self._sockets.dead(address):
-                        self._inbox.nudge(owner)
+                        self.inbox.nudge(owner)
                 elif address in self._watched:
                     self._watched[address].add(owner)
                 else:
@@ -166,7 +161,7 @@ class AsyncHostMail:
             owners = self._watched.get(address, set()).copy()
             self._forget_peer(address)
         for owner in owners:
-            self._inbox.nudge(owner)
+            self.inbox.nudge(owner)
 
     def _stop_watching_for(self, owner: str) -> None:
         for address, owners in list(self._watched.items()):
@@ -186,7 +181,7 @@ class AsyncHostMail:
 
     def close(self) -> None:
         """Close the sockets and remove their files."""
-        self._inbox.close()
+        self.inbox.close()
         if self._reader is not None:
             self._reader.close()
         if self._sockets is not None:
