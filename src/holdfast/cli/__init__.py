@@ -69,8 +69,7 @@ Try it, with nothing but this machine:
     envvar="HOLDFAST_URL",
     show_envvar=True,
     metavar="URL",
-    help="Where the locks are, like redis://host:6379/0; a file of yours on this machine if "
-    "not said.",
+    help="Where the locks are, like sqlite:///path/to/locks.db; a file of yours if not said.",
 )
 @click.option(
     "--namespace",
