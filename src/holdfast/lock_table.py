@@ -188,7 +188,6 @@ class LockTable:
             try:
                 for holding in broken:
                     del record.holders[holding.claim.owner]
-                    self._bury(holding.claim.owner, now)  # a late copy must not bring it back
                     holding.channel.revoked(holding.claim.owner, Reason.FORCED)
             finally:
                 self._move_up(key, record, now)
