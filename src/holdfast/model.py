@@ -257,6 +257,15 @@ def check_wait(value: Seconds | None, what: str = "timeout") -> float | None:
     return wait
 
 
+def check_patience(own: float, blocking: bool, timeout: Seconds | None) -> float:
+    """Return how long one call waits: its own words, else those of the lock."""
+    if blocking:
+        return own if timeout is None else check_wait(timeout) or 0.0
+    if timeout is not None:
+        raise ValueError("timeout cannot be given together with blocking=False.")
+    return 0.0
+
+
 def check_limit(limit: int) -> int:
     """Return how many may hold a semaphore at once, or raise one clear sentence."""
     if isinstance(limit, bool) or not isinstance(limit, int):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from ...errors import NotAcquired
-from ...model import Seconds, check_wait
+from ...model import Seconds, check_patience
 from ...rules import conflict
 from ..lease import Lease
 from .entrance import Entrance
@@ -44,13 +44,8 @@ class Group(Entrance[LeaseGroup]):
 
         `timeout` is the budget for all together; None = the shortest of the locks' own.
         """
-        wait = min(lock._timeout for lock in self._locks)
-        if not blocking:
-            if timeout is not None:
-                raise ValueError("timeout cannot be given together with blocking=False.")
-            wait = 0.0
-        elif timeout is not None:
-            wait = check_wait(timeout) or 0.0
+        shortest = min(lock._timeout for lock in self._locks)
+        wait = check_patience(shortest, blocking, timeout)
         clock = self._locks[0]._runtime.clock
         end = clock() + wait
         taken: dict[Lock, Lease] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..._concurrency import current_thread_key
 from ...errors import EngineUnavailable, NotAcquired, NotSupported, OutcomeUnknown
-from ...model import Seconds, Snapshot, Terms, check_wait
+from ...model import Seconds, Snapshot, Terms, check_patience
 from ...rules import Entrant, admit
 from ..acquire import acquire
 from ..lease import Lease, LeaseOptions
@@ -51,13 +51,7 @@ class Lock(Entrance[Lease]):
         `timeout`: None = the lock's own, then the client's; -1 = for ever; 0 = at once. Raises
         EngineUnavailable when the engine gives no answer; nothing is held then.
         """
-        wait = self._timeout
-        if not blocking:
-            if timeout is not None:
-                raise ValueError("timeout cannot be given together with blocking=False.")
-            wait = 0.0
-        elif timeout is not None:
-            wait = check_wait(timeout) or 0.0
+        wait = check_patience(self._timeout, blocking, timeout)
         if self._options.reentrant:
             return self._reenter(wait)
         return acquire(self._runtime, self._terms, self._options, wait)
