@@ -22,6 +22,7 @@ class Harness:
     connect_options: Mapping[str, Any] = MappingProxyType({})  # handed to every connect()
     shortest_ttl: float = 1.0  # tests let leases of this TTL expire
     patience: float = 10.0  # how long a test waits for what must happen
+    moment: float = 0.0005  # about as long as the engine takes to answer
 
     def start(self) -> None:
         """Bring the server up, before the first test of a class."""
@@ -44,6 +45,10 @@ class Harness:
     def resume(self) -> None:
         """Undo `pause`."""
         self._cannot("resume its server")
+
+    def restart(self, *, keep_data: bool) -> None:
+        """Kill the server and start it where it was, with what it had on disk or with nothing."""
+        self._cannot("restart its server")
 
     def supports(self, *hooks: str) -> bool:
         """Say whether the subclass defines all these hooks."""
