@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_concurrency", "clocks"),
     (
         *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),
+        *("redis_link", "redis_record", "redlock_settings", "redlock_tally", "server_clock"),
         "_async",  # engine.py and what engines share
     ),
     ("_async.engines", "_async.wrappers"),
@@ -58,7 +59,7 @@ PURE = (
 
 # Colour-aware modules, and the only places that may import them.
 COLOURED = ("asyncio", "threading", "concurrent", "multiprocessing", "_thread")
-COLOUR_AWARE = ("_concurrency", "testing", "cli", "bench")
+COLOUR_AWARE = ("_concurrency", "redis_link", "testing", "cli", "bench")
 
 # The only places that may print: commands, and what a command reports with.
 PRINTERS = ("cli", "bench", "testing.simulation")

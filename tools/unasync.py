@@ -25,8 +25,9 @@ NAMES = {
     # the language
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
-    # holdfast/_concurrency.py
+    # holdfast/_concurrency, holdfast/redis_link
     "acheck_function": "check_function",
+    "afan_out": "fan_out",
     "ajoin": "join",
     "ashield": "shield",
     "asleep": "sleep",

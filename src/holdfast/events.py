@@ -124,3 +124,24 @@ class Forced(Event):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped(Event):
     """A singleton job was not run here because another runs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeEvent(Event):
+    """Common to what happens to a server, `node`; `name` is empty."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStep(NodeEvent):
+    """A server's clock was set, by `step` seconds: locks may have ended early, or last longer."""
+
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFailed(NodeEvent):
+    """One of several servers gave no answer; the others decide."""
+
+    error: str

@@ -24,11 +24,29 @@ class EngineEntry:
 ENGINES: dict[str, EngineEntry] = {
     "memory": EngineEntry("engines.memory", "MemoryEngine", "memory"),
     "sqlite": EngineEntry("engines.sqlite", "SqliteEngine", "sqlite"),
+    **{
+        scheme: EngineEntry("engines.redis", "RedisEngine", "redis", "redis")
+        for scheme in ("redis", "rediss", "redis+unix", "redis+sentinel", "valkey")
+    },
+    **{
+        scheme: EngineEntry("engines.redlock", "RedlockEngine", "redlock", "redis")
+        for scheme in ("redlock", "redlocks")
+    },
 }
 
 
-def scheme_of(url: str) -> str:
-    """Return the scheme of a URL, or raise one clear sentence."""
+def scheme_of(url: object) -> str:
+    """Return the scheme of a URL, or of what stands for one; or raise one clear sentence."""
+    if isinstance(url, list | tuple):
+        return "redlock"
+    if not isinstance(url, str):
+        packages = {kind.__module__.partition(".")[0] for kind in type(url).__mro__}
+        if "redis" in packages:
+            return "redis"
+        raise TypeError(
+            "An engine is named by a URL, a client of redis-py or a list of those, not by "
+            f"{type(url).__name__}."
+        )
     scheme, colon, _ = url.partition(":")
     if not colon or not scheme:
         raise ValueError(
@@ -44,8 +62,8 @@ def _without_secrets(url: str) -> str:
     return f"…@{tail}" if at else head or tail
 
 
-def load_engine(url: str, colour: str) -> Any:
-    """Return the engine class for a URL in one colour (`_async` or `_sync`)."""
+def load_engine(url: object, colour: str) -> Any:
+    """Return the engine class for what names one, in one colour (`_async` or `_sync`)."""
     scheme = scheme_of(url)
     entry = ENGINES.get(scheme) or _third_party(scheme)
     if entry is None:

@@ -11,11 +11,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
+from ..events import NodeEvent
 from ..model import Claim, Grant, Guarantees, Queued, Reason, Renewal, Snapshot
 
 Notice = Callable[[str, Reason], None]
+
+
+class Report(Protocol):
+    """Hears what happens to servers, as an event without its common part."""
+
+    def __call__(self, kind: type[NodeEvent], /, **details: Any) -> None: ...
 
 
 class AsyncEngine(ABC):
@@ -68,6 +75,10 @@ class AsyncEngine(ABC):
     @abstractmethod
     def notices(self, callback: Notice) -> None:
         """Tell `callback(owner, reason)` of losses the engine hears of by push."""
+
+    def reports(self, callback: Report) -> None:
+        """Tell `callback` of what happens to servers; an engine without any says nothing."""
+        return None
 
     def watch(self, key: str, callback: Callable[[], None]) -> Callable[[], None] | None:
         """Call back whenever the record changes, until the returned function is called.

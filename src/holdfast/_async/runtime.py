@@ -8,7 +8,7 @@ from typing import Any
 from .._concurrency import AsyncCallbacks, AsyncHome
 from ..clocks import Clock
 from ..errors import ClientClosed
-from ..events import Event, LeaseEvent
+from ..events import Event, LeaseEvent, NodeEvent
 from ..model import Claim, Reason
 from .engine import AsyncEngine
 from .keeper import AsyncKeeper
@@ -71,6 +71,7 @@ class AsyncRuntime:
         self.keeper = AsyncKeeper(self)
         self.renewer = AsyncRenewer(self)
         self.engine.notices(self._notice)
+        self.engine.reports(self._hear_report)
         self.home = AsyncHome.here()
 
     @property
@@ -85,6 +86,9 @@ class AsyncRuntime:
 
     def _notice(self, owner: str, reason: Reason) -> None:
         AsyncHome.post(self.home, self.keeper.notice, owner, reason)
+
+    def _hear_report(self, kind: type[NodeEvent], /, **details: Any) -> None:
+        AsyncHome.post(self.home, lambda: self.tell(kind, "", **details))
 
     def tell(self, kind: type[Event], name: str, **details: Any) -> None:
         """Hand an event to every listener; it is not even made when there is none."""

@@ -49,7 +49,7 @@ OnChange = Callable[[Lease], object]
 
 
 def connect(
-    url: str | None = None,
+    url: str | object | None = None,
     *,
     namespace: str = "holdfast",
     ttl: Seconds = 30.0,
@@ -62,14 +62,16 @@ def connect(
 ) -> Client:
     """Return a client of the engine that `url` names; no I/O before its first use.
 
-    Without a URL it is $HOLDFAST_URL, and without that a file in the user's state directory.
+    Without a URL it is $HOLDFAST_URL, and without that a file in the user's state directory. In
+    place of a URL, a client of redis-py lends its settings; a list of URLs or clients is Redlock.
 
     `ttl` and `timeout` are the defaults of its locks: how long the engine keeps a lock without
     news from us, and how long we wait for one (None = for ever). Further options are the engine's.
     """
-    where = url or os.environ.get("HOLDFAST_URL") or f"sqlite://{quote(default_path())}"
-    engine_class = load_engine(where, COLOUR)
-    engine = engine_class(where, max_ttl=seconds(max_ttl, "max_ttl"), **options)
+    if url is None or url == "":
+        url = os.environ.get("HOLDFAST_URL") or f"sqlite://{quote(default_path())}"
+    engine_class = load_engine(url, COLOUR)
+    engine = engine_class(url, max_ttl=seconds(max_ttl, "max_ttl"), **options)
     return Client(
         engine,
         namespace=namespace,

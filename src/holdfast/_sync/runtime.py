@@ -8,7 +8,7 @@ from typing import Any
 from .._concurrency import Callbacks, Home
 from ..clocks import Clock
 from ..errors import ClientClosed
-from ..events import Event, LeaseEvent
+from ..events import Event, LeaseEvent, NodeEvent
 from ..model import Claim, Reason
 from .engine import Engine
 from .keeper import Keeper
@@ -71,6 +71,7 @@ class Runtime:
         self.keeper = Keeper(self)
         self.renewer = Renewer(self)
         self.engine.notices(self._notice)
+        self.engine.reports(self._hear_report)
         self.home = Home.here()
 
     @property
@@ -85,6 +86,9 @@ class Runtime:
 
     def _notice(self, owner: str, reason: Reason) -> None:
         Home.post(self.home, self.keeper.notice, owner, reason)
+
+    def _hear_report(self, kind: type[NodeEvent], /, **details: Any) -> None:
+        Home.post(self.home, lambda: self.tell(kind, "", **details))
 
     def tell(self, kind: type[Event], name: str, **details: Any) -> None:
         """Hand an event to every listener; it is not even made when there is none."""

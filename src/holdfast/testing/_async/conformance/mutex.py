@@ -89,10 +89,13 @@ class AsyncMutexTests(AsyncBase):
         async def hurry(lock: AsyncTaker[holdfast.Lease]) -> None:
             nonlocal got
             for step in range(3 * ROUNDS):
-                lease = await lock.acquire(timeout=0.0005 * (step % 4))
+                try:
+                    lease = await lock.acquire(timeout=self.harness.moment * (step % 4))
+                except holdfast.EngineUnavailable:
+                    continue  # a server may well need longer than that to answer at all (S7)
                 if lease is not None:
                     got += 1
-                    await asleep(0.0005 * (step % 3))
+                    await asleep(self.harness.moment * (step % 3))
                     await lease.release()
 
         locks = [await self.mutex(kind, "x", client) for client in (self.client, other)]
@@ -100,10 +103,13 @@ class AsyncMutexTests(AsyncBase):
         for worker in workers:
             await worker.result()
         assert got
-        last = await locks[0].try_acquire()
-        assert last is not None, "a waiter that gave up was let in all the same"
+        last = await self.take(locks[0])  # or a waiter that gave up was let in all the same
         assert await last.release() is True
-        assert (await self.client.inspect("x")).waiters == ()
+
+        async def nobody_waits() -> bool:
+            return not (await self.client.inspect("x")).waiters
+
+        await self.until(nobody_waits)
 
     @every_kind
     async def test_release_lets_the_waiter_in(self, kind: str) -> None:

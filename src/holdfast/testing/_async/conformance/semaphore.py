@@ -65,8 +65,13 @@ class AsyncSemaphoreTests(AsyncBase):
         one, two = await self.take(lock), await self.take(lock)
         waiters = [await self.queue(self.client, lock) for _ in range(2)]
         await one.release()
-        snapshot = await self.client.inspect("x")
-        assert (len(snapshot.holders), len(snapshot.waiters)) == (2, 1)
+
+        async def moved_up() -> bool:
+            snapshot = await self.client.inspect("x")
+            assert snapshot.waiters, "both were let in"
+            return (len(snapshot.holders), len(snapshot.waiters)) == (2, 1)
+
+        await self.until(moved_up)
         await two.release()
         for waiter in waiters:
             await (await waiter.result()).release()

@@ -89,10 +89,13 @@ class MutexTests(Base):
         def hurry(lock: Taker[holdfast.Lease]) -> None:
             nonlocal got
             for step in range(3 * ROUNDS):
-                lease = lock.acquire(timeout=0.0005 * (step % 4))
+                try:
+                    lease = lock.acquire(timeout=self.harness.moment * (step % 4))
+                except holdfast.EngineUnavailable:
+                    continue  # a server may well need longer than that to answer at all (S7)
                 if lease is not None:
                     got += 1
-                    sleep(0.0005 * (step % 3))
+                    sleep(self.harness.moment * (step % 3))
                     lease.release()
 
         locks = [self.mutex(kind, "x", client) for client in (self.client, other)]
@@ -100,10 +103,13 @@ class MutexTests(Base):
         for worker in workers:
             worker.result()
         assert got
-        last = locks[0].try_acquire()
-        assert last is not None, "a waiter that gave up was let in all the same"
+        last = self.take(locks[0])  # or a waiter that gave up was let in all the same
         assert last.release() is True
-        assert (self.client.inspect("x")).waiters == ()
+
+        def nobody_waits() -> bool:
+            return not (self.client.inspect("x")).waiters
+
+        self.until(nobody_waits)
 
     @every_kind
     def test_release_lets_the_waiter_in(self, kind: str) -> None:

@@ -65,8 +65,13 @@ class SemaphoreTests(Base):
         one, two = self.take(lock), self.take(lock)
         waiters = [self.queue(self.client, lock) for _ in range(2)]
         one.release()
-        snapshot = self.client.inspect("x")
-        assert (len(snapshot.holders), len(snapshot.waiters)) == (2, 1)
+
+        def moved_up() -> bool:
+            snapshot = self.client.inspect("x")
+            assert snapshot.waiters, "both were let in"
+            return (len(snapshot.holders), len(snapshot.waiters)) == (2, 1)
+
+        self.until(moved_up)
         two.release()
         for waiter in waiters:
             (waiter.result()).release()

@@ -1,0 +1,360 @@
+"""redis://, rediss://, redis+unix://, valkey://: one server, all rules in its scripts.
+
+Rule 1: a verb is one script, one round trip; each may be repeated by its owner.
+Rule 2 (S6): a claim says until when, by the server's clock, it is wanted; a copy that comes later
+        is refused.
+Rule 3 (S10): a pushed grant counts from the server's own time, anchored where we queued; without
+        an anchor it is confirmed first.
+Rule 4: one channel per client. Whoever hears nothing on it any more looks for himself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from secrets import token_hex
+from typing import Any
+
+from ..._concurrency import AsyncReader, asleep
+from ...clocks import Clock, boot_clock
+from ...errors import EngineUnavailable, LockMismatch, OutcomeUnknown
+from ...lock_table import mismatch
+from ...model import (
+    Claim,
+    Family,
+    Fault,
+    Grant,
+    Guarantees,
+    Outcome,
+    Queued,
+    Reason,
+    Renewal,
+    Snapshot,
+)
+from ...redis_link import Reply, from_client, from_url
+from ...redis_record import (
+    FOR_EVER,
+    TOMBSTONE_MILLIS,
+    claim_text,
+    key_in,
+    keys_of,
+    load_script,
+    micros,
+    path_text,
+    read_holder,
+    read_snapshot,
+    scan_pattern,
+)
+from ...rules import pushed_validity, recheck_in, validity
+from ..engine import AsyncEngine, Notice, Report
+from ..inbox import AsyncInbox
+from .redis_node import AsyncRedisNode, unavailable
+
+CLAIM = load_script("claim")
+RENEW = load_script("renew")
+RELEASE = load_script("release")
+INSPECT = load_script("inspect")
+FORCE = load_script("force")
+
+HELD_UNDER = frozenset(
+    {
+        Fault.CLIENT_PAUSE,
+        Fault.CLIENT_CRASH,
+        Fault.CLIENT_CLOCK_STEP,
+        Fault.PARTITION,
+        Fault.SERVER_PAUSE,
+    }
+)
+LONGEST_TTL = 86_400.0  # what a record outlives its last touch by (S19)
+POLL = 0.25  # seconds between looks while no message can reach us
+NO_CHANNEL = "-"  # of a client that may not listen to any
+SCAN = 500
+REMEMBERED = 1000  # texts of claims
+
+
+class AsyncRedisEngine(AsyncEngine):
+    """Locks on one Redis or Valkey. `held` is exclusive while that server keeps data and time."""
+
+    family = "redis"
+
+    def __init__(
+        self,
+        url: Any,
+        *,
+        max_ttl: float,
+        clock: Clock = boot_clock,
+        replicas: int = 0,
+        quarantine: bool = False,
+        on_clock_step: str = "tell",
+    ) -> None:
+        if on_clock_step not in ("tell", "block"):
+            raise ValueError(f"on_clock_step must be 'tell' or 'block', not {on_clock_step!r}.")
+        if not 0 < max_ttl <= LONGEST_TTL:
+            raise ValueError(
+                f"max_ttl must be at most {LONGEST_TTL:g} s on Redis, not {max_ttl:g}."
+            )
+        self._settings = from_url(url) if isinstance(url, str) else from_client(url)
+        self.location = self._settings.location
+        self.guarantees = Guarantees(
+            engine=self.family,
+            fencing=True,
+            exclusive=HELD_UNDER | ({Fault.SERVER_RESTART} if quarantine else set()),
+            fair=True,
+            push=True,
+            crash_detection=False,
+            expiry="lease",
+            min_ttl=0.05,
+            max_ttl=max_ttl,
+            at_least=True,
+        )
+        self._clock = clock
+        self._replicas = replicas
+        self._rules: dict[str, Any] = {
+            "max_ttl": max_ttl,
+            "quarantine": quarantine,
+            "on_clock_step": on_clock_step,
+        }
+        self._notice: Notice | None = None
+        self._report: Report | None = None
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Know nothing yet: no connections, no waiters."""
+        self.node = AsyncRedisNode(self._settings, self._clock, **self._rules)
+        self.node.report = self._report
+        self._inbox = AsyncInbox()
+        self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
+        self._channel = f"holdfast:{token_hex(8)}"
+        self._reader: AsyncReader | None = None
+        self._texts: dict[tuple[object, ...], str] = {}
+        self._closed = False
+
+    # --- Verbs. ---
+
+    async def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
+        """See AsyncEngine."""
+        started = self._clock()
+        if not self.node.listening:
+            await self._listen(timeout / 2)
+        if claim.queue:
+            self._inbox.expect(claim.owner)
+        for _ in range(2):
+            sent = self._clock()
+            self.node.refuse_if_out(sent)
+            left = timeout - (sent - started)
+            until = FOR_EVER
+            if self.node.clock.known:
+                until = self.node.clock.latest(sent) + micros(left)
+            reply = await self._claim_once(claim, until, left)
+            now = int(reply[1])
+            self.node.observe(sent, now)
+            kind = reply[0]
+            if kind == b"granted":
+                self.node.refuse_if_out(sent)
+                if claim.queue:
+                    self._forget(claim.owner)
+                return tuple.__new__(Grant, (int(reply[2]), validity(sent, claim.ttl)))
+            if kind == b"busy":
+                return self._busy(claim, sent, now, reply)
+            if kind == b"mismatch":
+                self._forget(claim.owner)
+                text = mismatch(claim, Family(reply[2].decode()), int(reply[3]))
+                raise LockMismatch(text, name=claim.name, engine=self.location)
+            if kind == b"barred":
+                return Queued(0, math.inf)
+        raise EngineUnavailable(
+            f"{self.location} got the claim of {claim.name!r} later than it was wanted, twice: its "
+            "clock jumps, or the way there is slower than the time-out.",
+            name=claim.name,
+            engine=self.location,
+        )
+
+    async def _claim_once(self, claim: Claim, until: int, timeout: float) -> Reply:
+        record, queue = keys_of(claim.key)
+        values = (
+            *(record, queue, f"{record}:x:{claim.owner}"),
+            *(claim.owner, micros(claim.ttl), claim.family.value, claim.limit, claim.mode.value),
+            *(path_text(claim.path), self._text(claim), 1 if claim.queue else 0, until),
+        )
+        if not self._replicas:
+            return await self.node.run(CLAIM, timeout, 3, *values)
+        # While the server waits for replicas, renewals wait behind it: not for long.
+        patience = min(timeout / 2, claim.ttl / 6, 1.0)
+        return await self.node.run_with_replicas(
+            self._replicas, patience, CLAIM, timeout, 3, *values
+        )
+
+    def _busy(self, claim: Claim, sent: float, now: int, reply: Reply) -> Queued:
+        position = int(reply[2])
+        if claim.queue:
+            self._anchors[claim.owner] = (sent, now / 1e6, claim.ttl)
+        holder = read_holder(now, *reply[3:]) if len(reply) > 3 else None
+        retry = recheck_in(holder.expires_in if holder else 0.0, position)
+        if not self.node.listening:
+            retry = min(retry, POLL)
+        return Queued(position, retry, holder)
+
+    def _text(self, claim: Claim) -> str:
+        terms = (claim.name, claim.label, claim.value, claim.mode, claim.path)
+        text = self._texts.get(terms)
+        if text is None:
+            if len(self._texts) >= REMEMBERED:
+                self._texts.clear()
+            text = self._texts[terms] = claim_text(claim, self._channel)
+        return text
+
+    async def wait(self, claim: Claim, queued: Queued, timeout: float) -> Grant | None:
+        """See AsyncEngine."""
+        if not self.node.listening and not self._closed:
+            await asleep(min(timeout, POLL))
+            return None
+        grant = await self._inbox.wait(claim.owner, timeout)
+        if grant is not None:
+            self._forget(claim.owner)
+        return grant
+
+    async def renew(self, claims: Sequence[Claim], timeout: float) -> list[Renewal]:
+        """See AsyncEngine."""
+        started = self._clock()
+        if not self.node.listening:
+            await self._listen(timeout / 2)
+        keys: list[str] = []
+        values: list[str | int] = []
+        for claim in claims:
+            keys += keys_of(claim.key)
+            values += (claim.owner, claim.revision, micros(claim.ttl))
+        sent = self._clock()
+        left = timeout - (sent - started)
+        reply = await self.node.run(RENEW, left, len(keys), *keys, *values)
+        self.node.observe(sent, int(reply[0]))
+        return [
+            Renewal(Outcome.RENEWED, validity(sent, claim.ttl))
+            if found == 1
+            else Renewal(Outcome.LOST, reason=Reason.STOLEN if found == 2 else Reason.EXPIRED)
+            for claim, found in zip(claims, reply[1:], strict=True)
+        ]
+
+    async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
+        """See AsyncEngine."""
+        if self._inbox.slots:
+            self._forget(claim.owner)
+        record, queue = keys_of(claim.key)
+        values = (
+            *(record, queue, f"{record}:x:{claim.owner}", claim.owner, micros(claim.ttl)),
+            *(self._text(claim), micros(linger), TOMBSTONE_MILLIS),
+        )
+        sent = self._clock()
+        reply = await self.node.run(RELEASE, timeout, 3, *values)
+        self.node.observe(sent, int(reply[1]))
+        return bool(reply[0])
+
+    async def inspect(self, key: str, timeout: float) -> Snapshot:
+        """See AsyncEngine."""
+        return (await self._look([key], timeout))[0]
+
+    async def _look(self, keys: Sequence[str], timeout: float) -> list[Snapshot]:
+        both = [one for key in keys for one in keys_of(key)]
+        try:
+            reply = await self.node.run(INSPECT, timeout, len(both), *both)
+        except OutcomeUnknown as error:
+            raise unavailable(error) from error
+        now = int(reply[0])
+        return [read_snapshot(key, now, shown) for key, shown in zip(keys, reply[1:], strict=True)]
+
+    async def list(self, prefix: str, timeout: float) -> Sequence[Snapshot]:
+        """See AsyncEngine."""
+        end = self._clock() + timeout
+        cursor, found = b"0", set[bytes]()
+        while True:
+            left = max(0.001, end - self._clock())
+            pattern = scan_pattern(prefix)
+            cursor, some = await self.node.command(
+                "SCAN", cursor, "MATCH", pattern, "COUNT", SCAN, timeout=left
+            )
+            found.update(some)
+            if cursor == b"0":
+                break
+        keys = sorted(key_in(one) for one in found)
+        shots: list[Snapshot] = []
+        for start in range(0, len(keys), SCAN):
+            left = max(0.001, end - self._clock())
+            shots += await self._look(keys[start : start + SCAN], left)
+        return [shot for shot in shots if shot.kind is not None]
+
+    async def force(self, key: str, token: int | None, timeout: float) -> int:
+        """See AsyncEngine."""
+        wanted = "" if token is None else token
+        return int((await self.node.run(FORCE, timeout, 2, *keys_of(key), wanted))[0])
+
+    async def ping(self, timeout: float) -> None:
+        """See AsyncEngine."""
+        await self.node.command("PING", timeout=timeout)
+
+    # --- Messages. ---
+
+    async def _listen(self, timeout: float) -> None:
+        if self._closed or self._channel == NO_CHANNEL:
+            return
+        if self._reader is None:
+            self._reader = AsyncReader("holdfast-mail")
+        await self.node.listen(self._reader, self._channel, self._hear, self._deaf, timeout)
+        if not self.node.may_listen:  # say so in every claim: who cannot hear is not skipped
+            self._channel = NO_CHANNEL
+            self._texts.clear()
+
+    def _hear(self, message: bytes) -> None:
+        kind, owner, *rest = message.decode().split(" ")
+        if kind == "grant":
+            token, at = int(rest[0]), int(rest[1]) / 1e6
+            received = self._clock()
+            until = received  # without an anchor: to be confirmed
+            anchor = self._anchors.get(owner)
+            if anchor is not None and not self._replicas:  # that they have it is to be confirmed
+                ours, theirs, ttl = anchor
+                until = pushed_validity(
+                    anchor=ours,
+                    anchor_server=theirs,
+                    granted_server=at,
+                    received=received,
+                    ttl=ttl,
+                )
+            self._inbox.deliver(owner, Grant(token, until))
+        elif kind == "lost" and self._notice is not None:
+            self._notice(owner, Reason(rest[0]))
+
+    def _deaf(self) -> None:
+        """Let everybody look for himself: what was said meanwhile is lost."""
+        for owner in list(self._inbox.slots):
+            self._inbox.nudge(owner)
+
+    def _forget(self, owner: str) -> None:
+        self._inbox.forget(owner)
+        self._anchors.pop(owner, None)
+
+    # --- The rest. ---
+
+    def notices(self, callback: Notice) -> None:
+        """See AsyncEngine."""
+        self._notice = callback
+
+    def reports(self, callback: Report) -> None:
+        """See AsyncEngine."""
+        self._report = self.node.report = callback
+
+    def stop_waiting(self) -> None:
+        """See AsyncEngine."""
+        self._closed = True
+        self._inbox.close()
+
+    async def close(self) -> None:
+        """See AsyncEngine."""
+        self.stop_waiting()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        await self.node.link.close()
+
+    def after_fork(self) -> None:
+        """See AsyncEngine."""
+        self.node.link.abandon()
+        self._start_over()

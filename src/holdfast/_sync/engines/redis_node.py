@@ -1,0 +1,186 @@
+"""(Generated from _async/engines/redis_node.py by tools/unasync.py: do not edit.) One Redis server as an engine sees it: scripts, its clock, its restarts, messages from it.
+
+Rule 1: a script is called by its digest; its text is sent only where the server does not know it.
+Rule 2: every answer that carries the server's time is compared with what we knew of its clock.
+Rule 3: messages are heard on one channel per client; while they cannot be, timers do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ... import events
+from ..._concurrency import Reader
+from ...clocks import Clock
+from ...errors import EngineUnavailable, OutcomeUnknown
+from ...redis_link import (
+    Link,
+    Greeting,
+    Reply,
+    Script,
+    Settings,
+    check,
+    demoted,
+    forgotten,
+    pack,
+)
+from ...server_clock import ServerClock
+from ..engine import Report
+
+LISTEN_AGAIN = 1.0  # seconds between attempts to hear messages
+
+
+class RedisNode:
+    """A server, and what is known of it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock,
+        *,
+        max_ttl: float,
+        quarantine: bool,
+        on_clock_step: str,
+    ) -> None:
+        self.settings = settings
+        self.location = settings.location
+        self.link = Link(settings, clock)
+        self.link.on_greeting = self._greeted
+        self.clock = ServerClock()
+        self.report: Report | None = None
+        self._clock = clock
+        self._max_ttl = max_ttl
+        self._quarantine = quarantine
+        self._blocks = on_clock_step == "block"
+        self.may_listen = True  # the server's rules let us hear messages
+        self._listen_at = -math.inf
+        self._out_until = -math.inf  # no claims before this: quarantine, or a clock that was set
+        self._out_because = ""
+        self._deaf: Callable[[], None] = lambda: None
+
+    # --- Asking. ---
+
+    def run(self, script: Script, timeout: float, keys: int, *values: Any) -> Reply:
+        """Run a script and return its answer, which is a list."""
+        reply = self.link.call(script.call(keys, *values), timeout)
+        if type(reply) is list:
+            return reply
+        if forgotten(reply):
+            reply = self.link.call(script.call_in_full(keys, *values), timeout)
+        return self._checked(reply)
+
+    def run_with_replicas(
+        self,
+        replicas: int,
+        patience: float,
+        script: Script,
+        timeout: float,
+        keys: int,
+        *values: Any,
+    ) -> Reply:
+        """Run a script; let "granted" count only where that many replicas have it in time."""
+        wait = pack(("WAIT", replicas, max(1, int(patience * 1000))))
+
+        def follow(reply: Reply) -> bytes:
+            # On the same connection: WAIT is about what was written there.
+            return wait if type(reply) is list and reply[0] == b"granted" else b""
+
+        reply, count = self.link.call(script.call(keys, *values), timeout, follow)
+        if forgotten(reply):
+            request = script.call_in_full(keys, *values)
+            reply, count = self.link.call(request, timeout, follow)
+        if count is not None and self._checked(count) < replicas:
+            raise EngineUnavailable(
+                f"{self.location} granted, but only {count} of {replicas} replicas have confirmed "
+                "it in time; the grant is withdrawn. Check the replicas.",
+                engine=self.location,
+            )
+        return self._checked(reply)
+
+    def _checked(self, reply: Reply) -> Reply:
+        if demoted(reply):
+            self.link.leave()  # the next connection may find the new master
+        return check(self.settings, reply)
+
+    def command(self, *words: str | bytes | int, timeout: float) -> Reply:
+        """Run a command that changes nothing: without an answer the server is unavailable."""
+        try:
+            reply = self.link.call(pack(words), timeout)
+        except OutcomeUnknown as error:
+            raise unavailable(error) from error
+        return self._checked(reply)
+
+    # --- Its clock and life. ---
+
+    @property
+    def greeting(self) -> Greeting:
+        """What the server said of itself when it was last connected to."""
+        return self.link.greeting
+
+    def _greeted(self, greeting: Greeting, sent: float, received: float) -> None:
+        if greeting.micros:
+            self.observe(sent, greeting.micros, received)
+        young = self._max_ttl - greeting.uptime
+        if self._quarantine and greeting.run_id and young > 0:
+            why = (
+                f"it started {greeting.uptime:g} s ago and may have forgotten locks, so it grants "
+                "none for max_ttl (quarantine=True)"
+            )
+            self._keep_out(received + young, why)
+
+    def observe(self, sent: float, theirs: int, received: float | None = None) -> None:
+        """Take note of the server's time in an answer; a clock that was set is an event."""
+        received = self._clock() if received is None else received
+        step = self.clock.observe(sent, received, theirs)
+        if step:
+            if self.report is not None:
+                self.report(events.ClockStep, node=self.location, step=step)
+            if self._blocks:
+                why = f"its clock was set by {step:+.3g} s (on_clock_step='block')"
+                self._keep_out(received + self._max_ttl, why)
+
+    def _keep_out(self, until: float, why: str) -> None:
+        self._out_until, self._out_because = max(self._out_until, until), why
+
+    def out(self, now: float) -> bool:
+        """Say whether this server must not grant anything now."""
+        return now < self._out_until
+
+    def refuse_if_out(self, now: float) -> None:
+        """Raise while this server must not grant anything."""
+        if now < self._out_until:
+            raise EngineUnavailable(
+                f"{self.location} grants nothing for {self._out_until - now:.3g} s: "
+                f"{self._out_because}.",
+                engine=self.location,
+            )
+
+    # --- Messages. ---
+
+    @property
+    def listening(self) -> bool:
+        """Whether messages reach us."""
+        return self.link.listening
+
+    def listen(
+        self,
+        reader: Reader,
+        channel: str,
+        hear: Callable[[bytes], None],
+        deaf: Callable[[], None],
+        timeout: float,
+    ) -> None:
+        """Subscribe to our channel; where that fails, not again for a while."""
+        if not self.may_listen or self._clock() < self._listen_at:
+            return
+        try:
+            self.may_listen = self.link.listen(reader, channel.encode(), hear, deaf, timeout)
+        except (EngineUnavailable, OutcomeUnknown):
+            self._listen_at = self._clock() + LISTEN_AGAIN
+
+
+def unavailable(error: OutcomeUnknown) -> EngineUnavailable:
+    """Return the error for a question without answer: whether it was heard makes no difference."""
+    return EngineUnavailable(str(error), engine=error.engine)

@@ -1,0 +1,30 @@
+"""The link to a Redis or Valkey server: small, on hiredis, in both colours.
+
+Not generated: threads talk over blocking sockets, tasks over one pipelined connection, and that is
+all the difference there is between the colours of the engines on top.
+"""
+
+from __future__ import annotations
+
+from .blocking import Link
+from .fan import afan_out, fan_out
+from .settings import Settings, from_client, from_url
+from .streaming import AsyncLink
+from .wire import Greeting, Reply, Script, check, demoted, forgotten, pack
+
+__all__ = [
+    "AsyncLink",
+    "Greeting",
+    "Link",
+    "Reply",
+    "Script",
+    "Settings",
+    "afan_out",
+    "check",
+    "demoted",
+    "fan_out",
+    "forgotten",
+    "from_client",
+    "from_url",
+    "pack",
+]

@@ -1,0 +1,101 @@
+"""A Redis record from our side: its keys, how a claim is written into it, how it is read back.
+
+The layout, and the rules that move it, are in scripts/redis/record.lua.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+from .model import Claim, Entry, Family, Holder, Mode, Snapshot
+from .names import decode
+from .redis_link import Reply, Script
+
+NO_PATH = "."
+MICROS = 1_000_000
+TOMBSTONE_MILLIS = 300_000
+FOR_EVER = 2**53  # "wanted until" for a claim whose server has not told its time yet
+
+
+def load_script(name: str, queue: str = "granting") -> Script:
+    """Return a script: the record's rules, what its queue does, and the verb itself."""
+    folder = files(__package__) / "scripts" / "redis"
+    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("record", queue, name)]
+    return Script(name, "\n".join(parts))
+
+
+def micros(seconds: float) -> int:
+    """Return whole microseconds."""
+    return round(seconds * MICROS)
+
+
+def keys_of(key: str) -> tuple[str, str]:
+    """Return the keys of a record and of its queue: one hash tag, so one slot."""
+    return f"{{{key}}}", f"{{{key}}}:q"
+
+
+def scan_pattern(prefix: str) -> str:
+    """Return the pattern of record keys that start with `prefix`, which has no wildcards (S5)."""
+    return f"{{{prefix}*}}"
+
+
+def key_in(found: bytes) -> str:
+    """Return the key inside a record's key."""
+    return found[1:-1].decode()
+
+
+def path_text(path: tuple[str, ...]) -> str:
+    """Return a path in one word."""
+    return "/".join(path) or NO_PATH
+
+
+def claim_text(claim: Claim, channel: str) -> str:
+    """Return what a record keeps of a claim besides its owner and TTL."""
+    rest = json.dumps([claim.name, claim.label, claim.value], separators=(",", ":"))
+    return f"{claim.mode.value} {channel} {path_text(claim.path)} {rest}"
+
+
+def read_holder(now: int, token: bytes, expires: bytes, rest: bytes) -> Holder:
+    """Return who is in the way, from a busy answer."""
+    return Holder(json.loads(rest)[1], int(token), (int(expires) - now) / MICROS)
+
+
+def read_snapshot(key: str, now: int, shown: Reply) -> Snapshot:
+    """Return a record as `inspect` shows it."""
+    kind, limit, holders, waiters = shown
+    name = decode(key.rsplit("/", 1)[-1])
+    if not kind:
+        return Snapshot(name, None, 0, (), ())
+    inside = [_holder(now, holders[at], holders[at + 1]) for at in range(0, len(holders), 2)]
+    inside.sort(key=lambda entry: entry.token or 0)
+    outside = [_waiter(waiters[at], waiters[at + 1]) for at in range(0, len(waiters), 2)]
+    return Snapshot(name, Family(kind.decode()), int(limit), tuple(inside), tuple(outside))
+
+
+def _holder(now: int, owner: bytes, text: bytes) -> Entry:
+    token, expires, since, _, _, _, mode, _, path, rest = text.decode().split(" ", 9)
+    left = (int(expires) - now) / MICROS
+    return _entry(owner.decode(), int(token), int(since), left, mode, path, rest)
+
+
+def _waiter(text: bytes, score: bytes) -> Entry:
+    owner, _, mode, _, path, rest = text.decode().split(" ", 5)
+    return _entry(owner, None, int(float(score)), float("inf"), mode, path, rest)
+
+
+def _entry(
+    owner: str, token: int | None, since: int, left: float, mode: str, path: str, rest: str
+) -> Entry:
+    name, label, value = json.loads(rest)
+    return Entry(
+        name=name,
+        token=token,
+        owner=owner,
+        label=label,
+        mode=Mode(mode),
+        since=since / MICROS,
+        expires_in=left,
+        value=value,
+        path=() if path == NO_PATH else tuple(path.split("/")),
+    )

@@ -1,0 +1,84 @@
+-- Enter, or take a place in the queue, or say who is in the way. Never waits.
+--
+-- KEYS  record, queue, tombstone
+-- ARGV  owner, ttl, kind, limit, mode, path, "mode channel path rest", queue?, wanted until
+-- Gives {"granted", time, token} or {"busy", time, position, holder's text} or {"late", time} or
+-- {"barred", time} or {"mismatch", time, kind, limit}.
+-- Rule 1 (S6): a copy that comes when nobody wants it any more, or after its own release, is refused.
+-- Rule 2: an owner that is inside gets the same token and a full TTL, never less than it has.
+-- Rule 3: an owner in the queue keeps its place.
+
+local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[7]
+if now > tonumber(ARGV[9]) then return { 'late', now } end
+if redis.call('EXISTS', KEYS[3]) == 1 then return { 'barred', now } end
+
+local r = open(KEYS[1], KEYS[2], owner)
+settle(r)
+local mine = r.mine and read_holder(owner, r.mine)
+if mine and mine.expires > now then
+  if mine.lingering then return { 'barred', now } end
+  mine.expires = math.max(math.min(mine.expires, now + mine.ttl), now + ttl)
+  mine.ttl = math.max(mine.ttl, ttl)
+  write_holder(r, mine)
+  commit(r)
+  return { 'granted', now, mine.token }
+end
+
+local alone = holders(r) == 0
+if alone then
+  r.kind, r.limit = ARGV[3], tonumber(ARGV[4])
+elseif r.kind ~= ARGV[3] or r.limit ~= tonumber(ARGV[4]) then
+  if r.changed then commit(r) end
+  return { 'mismatch', now, r.kind, r.limit }
+end
+
+local member = owner .. ' ' .. ARGV[2] .. ' ' .. text
+local waits = not alone and redis.call('ZSCORE', r.queue, member)
+local claim = { owner = owner, ttl = ttl, mode = ARGV[5], path = ARGV[6] }
+local room = false
+if alone then
+  room = true
+elseif waits then
+  move_up(r)
+  for _, h in ipairs(r.seated) do
+    if h.owner == owner then
+      commit(r)
+      return { 'granted', now, h.token }
+    end
+  end
+elseif not excluded(r, claim) then
+  -- Without paths whoever waits is in the way of all that come later (rule 1 of the record).
+  if r.kind == 'tree' then
+    local ahead = move_up(r)
+    room = not excluded(r, claim) and not conflicts(ahead, ahead.list, claim)
+  else
+    room = redis.call('EXISTS', r.queue) == 0
+  end
+end
+
+if room then
+  claim.channel, claim.rest = string.match(text, '^%u (%S+) %S+ (.*)$')
+  seat(r, claim, mint(r))
+  commit(r)
+  return { 'granted', now, claim.token }
+end
+
+local position
+if ARGV[8] == '1' and not waits then
+  local last = redis.call('ZRANGE', r.queue, -1, -1, 'WITHSCORES')[2]
+  local score = math.max(now, tonumber(last or 0) + 1)
+  redis.call('ZADD', r.queue, int(score), member)
+  redis.call('PEXPIREAT', r.queue, int(math.floor((now + DAY) / 1000)))
+  position = redis.call('ZCARD', r.queue) - 1
+elseif waits then
+  position = redis.call('ZRANK', r.queue, member)
+else
+  position = redis.call('ZCARD', r.queue)
+end
+local first
+for _, h in ipairs(inside(r)) do
+  if not first or h.expires < first.expires then first = h end
+end
+commit(r)
+if not first then return { 'busy', now, position } end
+return { 'busy', now, position, int(first.token), int(first.expires), first.rest }

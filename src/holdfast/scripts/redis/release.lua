@@ -1,0 +1,35 @@
+-- End a claim, whether it holds, waits or was never seen; whoever waits moves up.
+--
+-- KEYS  record, queue, tombstone
+-- ARGV  owner, ttl, "mode channel path rest", linger, life of a tombstone in milliseconds
+-- Gives {1 = it held, time}.
+-- Rule 1 (S6): an owner nobody knows leaves a tombstone: its claim may still be on the way.
+-- Rule 2 (S31): with `linger` the seat stays taken, by nobody, for that long; a repeat changes nothing.
+
+local owner, linger = ARGV[1], tonumber(ARGV[4])
+local r = open(KEYS[1], KEYS[2], owner)
+local held = 0
+if r.mine then
+  local mine = read_holder(owner, r.mine)
+  if mine.lingering and mine.expires > now then return { 0, now } end
+  if mine.expires > now and not mine.lingering then held = 1 end
+  if held == 1 and linger > 0 then
+    mine.lingering, mine.ttl, mine.expires = true, linger, now + linger
+    keep(r)
+    write_holder(r, mine)
+  else
+    drop(r, mine)
+    move_up(r)
+  end
+  commit(r)
+else
+  local member = owner .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
+  if r.kind and redis.call('ZREM', r.queue, member) == 1 then
+    settle(r)
+    move_up(r)
+    commit(r)
+  else
+    redis.call('SET', KEYS[3], '1', 'PX', ARGV[5])
+  end
+end
+return { held, now }

@@ -1,0 +1,49 @@
+"""A server's wall clock as seen from here: between which bounds it runs, and when it was set."""
+
+from __future__ import annotations
+
+import math
+
+STEP = 0.1  # seconds that a clock must jump to count as set
+RATE = 0.001  # how much faster or slower than ours it may run
+
+
+class ServerClock:
+    """Learns from every answer that carries the server's time.
+
+    The server looked at its clock between our sending and our receiving: what it runs ahead of
+    ours lies between two bounds, as tight as the answer was quick.
+    """
+
+    __slots__ = ("_at", "_high", "_low")
+
+    def __init__(self) -> None:
+        self._low = -math.inf
+        self._high = math.inf
+        self._at = 0.0
+
+    @property
+    def known(self) -> bool:
+        """Whether the server has told its time."""
+        return self._high < math.inf
+
+    def observe(self, sent: float, received: float, micros: int) -> float:
+        """Take note of an answer; return by how many seconds the clock was set, 0.0 if not."""
+        theirs = micros / 1e6
+        low, high = theirs - received, theirs - sent
+        slack = STEP + RATE * (received - self._at)
+        step = 0.0
+        if low > self._high + slack:
+            step = low - self._high
+        elif high < self._low - slack:
+            step = high - self._low
+        self._low, self._high, self._at = low, high, received
+        return step
+
+    def latest(self, now: float) -> int:
+        """Return microseconds that the server's clock does not say later than at `now`."""
+        return int((self._high + now + 0.001 + RATE * (now - self._at)) * 1e6)
+
+    def middle(self, now: float) -> float:
+        """Return what the server's clock says at `now`, in seconds, as well as we know."""
+        return (self._low + self._high) / 2 + now
