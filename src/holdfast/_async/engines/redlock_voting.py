@@ -1,0 +1,243 @@
+"""Voting: how one claim gets a token from a majority of nodes, or learns why not.
+
+Rule 1: one token is proposed to all nodes at once; whoever gets it from a majority holds. Two
+        majorities share a node, and that node accepts only what is above its floor: tokens rise.
+Rule 2: a claim without a majority gives back what it got; its ticket keeps its place everywhere.
+Rule 3: a semaphore is as many locks as it has slots: a majority of counters would let in too many.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+
+from ...clocks import Clock, wall_micros
+from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
+from ...lock_table import mismatch
+from ...model import Claim, Family, Grant, Queued
+from ...redis_record import TOMBSTONE_MILLIS, claim_text, keys_of, load_script, micros, path_text
+from ...redlock_tally import Tally, count_votes, free_slot, main_holder, propose
+from ...rules import backoff, recheck_in, validity
+from .redlock_nodes import AsyncRedlockNodes, Question
+from .redlock_roster import disagree, enrol, roster_key
+
+VOTE = load_script("vote", "hinting")
+YIELD = load_script("yield", "hinting")
+RELEASE = load_script("release", "hinting")
+
+ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
+POLL = 1.0  # seconds after which a waiter asks again, hint or no hint
+REMEMBERED = 1000
+
+
+class Attempt:
+    """What all nodes must be told alike about one owner."""
+
+    __slots__ = ("failures", "slot", "ticket", "token")
+
+    def __init__(self, ticket: int, slot: int) -> None:
+        self.ticket = ticket  # its place in every node's queue
+        self.slot = slot  # which permit of a semaphore it wants
+        self.token = 0  # what a majority granted
+        self.failures = 0
+
+
+def seat(claim: Claim, attempt: Attempt) -> tuple[str, str]:
+    """Return the mode and path that a claim has on the nodes: of a semaphore, one slot."""
+    if claim.limit:
+        return "X", str(attempt.slot)
+    return claim.mode.value, path_text(claim.path)
+
+
+class AsyncVoting:
+    """The claims of one client, put to the vote."""
+
+    def __init__(
+        self, nodes: AsyncRedlockNodes, clock: Clock, channel: str, max_ttl: float, patience: float
+    ) -> None:
+        self.attempts: dict[str, Attempt] = {}  # by owner, from its first claim to its release
+        self._nodes = nodes
+        self._clock = clock
+        self._channel = channel
+        self._max_ttl = max_ttl
+        self._node_timeout = patience
+        self._floors: dict[str, int] = {}
+        self._texts: dict[tuple[object, ...], str] = {}
+
+    async def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
+        """Ask all nodes, again with what they say if that may help."""
+        started = self._clock()
+        attempt = self.attempts.get(claim.owner)
+        if attempt is None:
+            slot = int(random.random() * claim.limit)
+            attempt = self.attempts[claim.owner] = Attempt(self._propose(claim.key), slot)
+        tally = Tally()
+        for _ in range(ROUNDS):
+            proposal = attempt.token or self._propose(claim.key)
+            sent = self._clock()
+            left = timeout - (sent - started)
+            if left <= 0:
+                break
+            tally = await self._vote(claim, attempt, proposal, sent, left)
+            if len(tally.granted) >= self._nodes.quorum:
+                not_after = validity(sent, claim.ttl)
+                if self._clock() < not_after:
+                    attempt.token, attempt.failures = proposal, 0
+                    self._remember_floor(claim.key, proposal)
+                    if tally.strangers:
+                        await self._enrol_late(claim)
+                    return Grant(proposal, not_after)
+                continue
+            answer = await self._without_majority(claim, attempt, tally)
+            if answer is not None:
+                return answer
+        await self._yield(claim, attempt, tally)
+        raise OutcomeUnknown(
+            f"{self._nodes.location} came to no decision about {claim.name!r} in time.",
+            name=claim.name,
+            engine=self._nodes.location,
+        )
+
+    async def _vote(
+        self, claim: Claim, attempt: Attempt, proposal: int, sent: float, left: float
+    ) -> Tally:
+        record, queue = keys_of(claim.key)
+        mode, path = seat(claim, attempt)
+
+        question = Question(
+            VOTE,
+            4,
+            *(record, queue, f"{record}:x:{claim.owner}", roster_key(claim.key)),
+            *(claim.owner, micros(claim.ttl), claim.family.value, claim.limit, mode, path),
+            *(self.text(claim), 1 if claim.queue else 0, proposal, attempt.ticket),
+            *(micros(self._max_ttl), len(self._nodes.all)),
+            until=lambda node: node.latest(left),
+        )
+        may_vote = [node for node in self._nodes.all if not node.out(sent)]
+        patience = self.patience(claim.ttl, left)
+        if len(may_vote) < self._nodes.quorum:
+            raise EngineUnavailable(
+                f"{len(self._nodes.all) - len(may_vote)} of {len(self._nodes.all)} nodes are kept "
+                "out because their clocks were set (on_clock_step='block').",
+                engine=self._nodes.location,
+            )
+        answers = await self._nodes.ask(question, patience, may_vote)
+        for number in set(range(len(answers))) - {node.number for node in may_vote}:
+            answers[number] = None
+        return count_votes(answers, proposal)
+
+    async def _without_majority(
+        self, claim: Claim, attempt: Attempt, tally: Tally
+    ) -> Queued | None:
+        """Return what a failed round comes to; None = another round may do better."""
+        nodes = self._nodes
+        if tally.roster is not None:
+            raise disagree(tally.roster, self._max_ttl, len(nodes.all))
+        self._remember_floor(claim.key, tally.floor)
+        if tally.strangers:
+            await enrol(nodes, roster_key(claim.key), self._max_ttl, self._node_timeout)
+            return None
+        if tally.floors and tally.floor >= attempt.token:
+            attempt.token = 0  # somebody came in between: what a majority once granted is over
+        if tally.late or len(tally.granted) + len(tally.floors) >= nodes.quorum:
+            return None  # clocks and floors are known now
+        if len(tally.mismatches) >= nodes.blocking:
+            await nodes.ask(self.release_question(claim, 0.0), self.patience(claim.ttl, math.inf))
+            self.attempts.pop(claim.owner, None)
+            family, limit = tally.mismatches[0]
+            text = mismatch(claim, Family(family.decode()), limit)
+            raise LockMismatch(text, name=claim.name, engine=nodes.location)
+        if tally.barred >= nodes.blocking:
+            return Queued(0, math.inf)
+        if len(tally.silent) + len(tally.quarantined) >= nodes.blocking:
+            await self._yield(claim, attempt, tally)
+            raise self._no_quorum(tally)
+        if claim.limit and attempt.failures < ROUNDS // 2:
+            slot = free_slot(tally, claim.limit, nodes.quorum, len(nodes.all), random.random())
+            if slot is not None:
+                attempt.slot = slot
+                attempt.failures += 1
+                return None
+        await self._yield(claim, attempt, tally)
+        if not claim.queue:
+            self.attempts.pop(claim.owner, None)
+        return self._queued(attempt, tally)
+
+    async def _yield(self, claim: Claim, attempt: Attempt, tally: Tally) -> None:
+        """Give back votes that were too few; keep the place in the queue if it is wanted."""
+        which = [self._nodes.all[number] for number in (*tally.granted, *tally.silent)]
+        if not tally.granted:
+            return
+        question = self.release_question(claim, 0.0)
+        if claim.queue:
+            values = (claim.owner, micros(claim.ttl), self.text(claim), attempt.ticket)
+            question = Question(YIELD, 2, *keys_of(claim.key), *values)
+        await self._nodes.ask(question, self.patience(claim.ttl, math.inf), which, claim.ttl)
+
+    def _queued(self, attempt: Attempt, tally: Tally) -> Queued:
+        """Return when to ask again: after a hint, or soon where votes were split."""
+        position = min(tally.positions, default=0)
+        holder = main_holder(tally, self._nodes.blocking)
+        poll = POLL * (1 + 0.1 * random.random())
+        if holder is not None:
+            attempt.failures = 0
+            return Queued(position, min(recheck_in(holder.expires_in, position), poll), holder)
+        who = min(tally.holders, default=None)
+        if position:  # free, but somebody is before us
+            return Queued(position, poll, who)
+        attempt.failures += 1
+        pause = backoff(attempt.failures, random.random(), first=0.005, most=0.2)
+        return Queued(position, pause, who)
+
+    async def _enrol_late(self, claim: Claim) -> None:
+        """Get to know a node that came back, now that the others have decided without it."""
+        try:
+            await enrol(self._nodes, roster_key(claim.key), self._max_ttl, self._node_timeout)
+        except LockError:
+            pass  # next time
+
+    def _no_quorum(self, tally: Tally) -> Exception:
+        if not tally.quarantined:
+            return self._nodes.missing(
+                [None if number in tally.silent else [] for number in range(len(self._nodes.all))]
+            )
+        return EngineUnavailable(
+            f"{len(tally.quarantined)} of {len(self._nodes.all)} nodes have forgotten what they "
+            f"granted and stay out for {max(tally.quarantined):.3g} s more, so that no lock is "
+            f"given twice; {self._nodes.quorum} are needed.",
+            engine=self._nodes.location,
+        )
+
+    def _propose(self, key: str) -> int:
+        now = self._clock()
+        times = [node.clock.middle(now) for node in self._nodes.all if node.clock.known]
+        return propose(times or [wall_micros() / 1e6], self._floors.get(key, 0))
+
+    def _remember_floor(self, key: str, floor: int) -> None:
+        if len(self._floors) >= REMEMBERED and key not in self._floors:
+            self._floors.clear()
+        self._floors[key] = max(self._floors.get(key, 0), floor)
+
+    def release_question(self, claim: Claim, linger: float) -> Question:
+        """Return what ends a claim on a node."""
+        record, queue = keys_of(claim.key)
+        return Question(
+            RELEASE,
+            3,
+            *(record, queue, f"{record}:x:{claim.owner}", claim.owner, micros(claim.ttl)),
+            *(self.text(claim), micros(linger), TOMBSTONE_MILLIS),
+        )
+
+    def text(self, claim: Claim) -> str:
+        """Return what a node keeps of a claim."""
+        terms = (claim.name, claim.label, claim.value, claim.mode, claim.path)
+        text = self._texts.get(terms)
+        if text is None:
+            if len(self._texts) >= REMEMBERED:
+                self._texts.clear()
+            text = self._texts[terms] = claim_text(claim, self._channel)
+        return text
+
+    def patience(self, ttl: float, timeout: float) -> float:
+        """Return how long one round may take: little beside the TTL, or validity suffers."""
+        return max(0.001, min(self._node_timeout, ttl / 20, timeout))

@@ -1,0 +1,301 @@
+"""(Generated from _async/engines/redlock.py by tools/unasync.py: do not edit.) redlock://: a majority of independent Redis servers, with a fencing token (S20, S21).
+
+Rule 1: every verb goes to all nodes at once, and a majority of all of them decides.
+Rule 2: nodes give hints and no grants: when a majority says that it is our turn, we ask again.
+Rule 3: a renewal that a majority confirms seats us again on nodes that came back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from secrets import token_hex
+from typing import Any
+
+from ..._concurrency import Reader
+from ...clocks import Clock, boot_clock
+from ...errors import EngineUnavailable
+from ...model import (
+    UNKNOWN,
+    Claim,
+    Fault,
+    Grant,
+    Guarantees,
+    Outcome,
+    Queued,
+    Reason,
+    Renewal,
+    Snapshot,
+)
+from ...redis_link import Settings
+from ...redis_record import keys_of, load_script, micros
+from ...redlock_settings import read_nodes
+from ...rules import validity
+from ..engine import Engine, Notice, Report
+from ..inbox import Inbox
+from .redlock_look import look, names
+from .redlock_nodes import RedlockNode, RedlockNodes, Question, is_answer
+from .redlock_roster import roster_key
+from .redlock_voting import Voting, seat
+
+RENEW = load_script("renew", "hinting")
+RESTORE = load_script("restore", "hinting")
+FORCE = load_script("force", "hinting")
+
+HELD_UNDER = frozenset(Fault) - {Fault.SERVER_CLOCK_STEP, Fault.FAILOVER}
+LONGEST_TTL = 86_400.0
+
+
+class RedlockEngine(Engine):
+    """Locks on a majority of Redis servers. Exclusive while a minority of them fails or forgets."""
+
+    family = "redlock"
+
+    def __init__(
+        self,
+        url: Any,
+        *,
+        max_ttl: float,
+        clock: Clock = boot_clock,
+        quorum: int | None = None,
+        node_timeout: float = 0.05,
+        on_clock_step: str = "tell",
+    ) -> None:
+        self._settings: list[Settings] = read_nodes(url)
+        count = len(self._settings)
+        majority = count // 2 + 1
+        if quorum is not None and not majority <= quorum <= count:
+            raise ValueError(f"quorum must be {majority} to {count} of {count}, not {quorum}.")
+        if on_clock_step not in ("tell", "block"):
+            raise ValueError(f"on_clock_step must be 'tell' or 'block', not {on_clock_step!r}.")
+        if not 0 < max_ttl <= LONGEST_TTL:
+            raise ValueError(f"max_ttl must be at most {LONGEST_TTL:g} s here, not {max_ttl:g}.")
+        if node_timeout <= 0:
+            raise ValueError(f"node_timeout must be more than 0 seconds, not {node_timeout:g}.")
+        self._quorum = quorum or majority
+        self._node_timeout = node_timeout
+        self._max_ttl = max_ttl
+        self._rules = {"max_ttl": max_ttl, "on_clock_step": on_clock_step}
+        self.location = "redlock://" + ",".join(
+            one.location.split("://", 1)[1] for one in self._settings
+        )
+        self.guarantees = Guarantees(
+            engine=self.family,
+            fencing=True,
+            exclusive=HELD_UNDER,
+            fair=False,
+            push=True,
+            crash_detection=False,
+            expiry="lease",
+            min_ttl=0.1,
+            max_ttl=max_ttl,
+            at_least=True,
+        )
+        self._clock = clock
+        self._notice: Notice | None = None
+        self._report: Report | None = None
+        self._start_over()
+
+    def _start_over(self) -> None:
+        self._nodes = RedlockNodes(self._settings, self._clock, self._quorum, **self._rules)
+        self._nodes.location = self.location
+        for node in self._nodes.all:
+            node.report = self._report
+        self._inbox = Inbox()
+        self._hints: dict[str, set[int]] = {}  # owner -> nodes that say it is its turn
+        self._channel = f"holdfast:{token_hex(8)}"
+        self._reader: Reader | None = None
+        self._voting = Voting(
+            self._nodes, self._clock, self._channel, self._max_ttl, self._node_timeout
+        )
+        self._greeted = False
+        self._closed = False
+
+    @property
+    def nodes(self) -> Sequence[RedlockNode]:
+        """The nodes, with what is known of each: latency, errors, clock."""
+        return self._nodes.all
+
+    # --- Claiming. ---
+
+    def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
+        """See Engine."""
+        self._get_ready(self._voting.patience(claim.ttl, timeout))
+        if claim.queue:
+            self._inbox.expect(claim.owner)
+            self._hints[claim.owner] = set()
+        answer = self._voting.claim(claim, timeout)
+        if isinstance(answer, Grant):
+            self._stop_waiting_for(claim.owner)
+        return answer
+
+    def _get_ready(self, patience: float) -> None:
+        """Know the nodes, and hear them, before anything is asked."""
+        if not self._greeted:
+            self._nodes.greet(patience)
+            self._greeted = True
+        now = self._clock()
+        for node in self._nodes.all:
+            if not node.listening and not node.away(now) and not self._closed:
+                if self._reader is None:
+                    self._reader = Reader("holdfast-mail")
+                hear = partial(self._hear, node.number)
+                node.listen(self._reader, self._channel, hear, self._deaf, patience)
+
+    # --- Waiting. ---
+
+    def wait(self, claim: Claim, queued: Queued, timeout: float) -> Grant | None:
+        """See Engine; a hint is never a grant."""
+        self._inbox.wait(claim.owner, timeout)
+        return None
+
+    def _hear(self, number: int, message: bytes) -> None:
+        kind, owner, *rest = message.decode().split(" ")
+        if kind == "free":
+            hints = self._hints.get(owner)
+            if hints is not None:
+                hints.add(number)
+                if len(hints) >= self._quorum:
+                    self._inbox.nudge(owner)
+        elif kind == "lost" and self._notice is not None:
+            self._notice(owner, Reason(rest[0]))
+
+    def _deaf(self) -> None:
+        for owner in list(self._inbox.slots):
+            self._inbox.nudge(owner)
+
+    def _stop_waiting_for(self, owner: str) -> None:
+        self._inbox.forget(owner)
+        self._hints.pop(owner, None)
+
+    # --- Holding. ---
+
+    def renew(self, claims: Sequence[Claim], timeout: float) -> list[Renewal]:
+        """See Engine."""
+        patience = self._voting.patience(min(claim.ttl for claim in claims), timeout)
+        self._get_ready(patience)
+        keys = [one for claim in claims for one in keys_of(claim.key)]
+        values = [
+            one for claim in claims for one in (claim.owner, claim.revision, micros(claim.ttl))
+        ]
+        sent = self._clock()
+        question = Question(RENEW, len(keys), *keys, *values, time_at=0)
+        answers = self._nodes.ask(question, patience)
+        heard = [answer for answer in answers if is_answer(answer)]
+        if len(heard) < self._quorum and len(heard) < self._nodes.blocking:
+            raise self._nodes.missing(answers)
+        renewals: list[Renewal] = []
+        for number, claim in enumerate(claims, 1):
+            found = Counter(answer[number] for answer in heard)
+            if found[1] >= self._quorum:
+                renewals.append(Renewal(Outcome.RENEWED, validity(sent, claim.ttl)))
+            elif found[0] + found[2] >= self._nodes.blocking:
+                reason = Reason.STOLEN if found[2] >= self._nodes.blocking else Reason.EXPIRED
+                renewals.append(Renewal(Outcome.LOST, reason=reason))
+            else:
+                renewals.append(UNKNOWN)
+        self._restore(claims, renewals, answers, patience)
+        return renewals
+
+    def _restore(
+        self,
+        claims: Sequence[Claim],
+        renewals: Sequence[Renewal],
+        answers: Sequence[Any],
+        patience: float,
+    ) -> None:
+        """Seat what a majority confirmed on the nodes that do not know it (any more)."""
+        for node, answer in zip(self._nodes.all, answers, strict=True):
+            if not is_answer(answer):
+                continue
+            keys: list[str] = []
+            values: list[str | int] = []
+            for claim, renewal, found in zip(claims, renewals, answer[1:], strict=True):
+                attempt = self._voting.attempts.get(claim.owner)
+                if found != 0 or renewal.outcome is not Outcome.RENEWED or attempt is None:
+                    continue
+                mode, path = seat(claim, attempt)
+                keys += keys_of(claim.key)
+                values += (claim.owner, micros(claim.ttl), claim.family.value, claim.limit)
+                values += (mode, path, self._voting.text(claim), claim.revision, attempt.token)
+            if keys:
+                roster = roster_key(claims[0].key)
+                question = Question(RESTORE, 1 + len(keys), roster, *keys, *values)
+                self._nodes.ask(question, patience, [node])
+
+    def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
+        """See Engine."""
+        self._stop_waiting_for(claim.owner)
+        patience = self._voting.patience(claim.ttl, timeout)
+        question = self._voting.release_question(claim, linger)
+        answers = self._nodes.ask(question, patience, owed=claim.ttl)
+        heard = [bool(answer[0]) for answer in answers if is_answer(answer)]
+        if sum(heard) >= self._quorum:
+            self._voting.attempts.pop(claim.owner, None)
+            return True
+        if len(heard) - sum(heard) >= self._nodes.blocking:
+            self._voting.attempts.pop(claim.owner, None)
+            return False
+        raise self._nodes.missing(answers)
+
+    # --- Looking and breaking. ---
+
+    def inspect(self, key: str, timeout: float) -> Snapshot:
+        """See Engine: what a majority agrees on."""
+        return (look(self._nodes, [key], timeout))[0]
+
+    def list(self, prefix: str, timeout: float) -> Sequence[Snapshot]:
+        """See Engine."""
+        keys = names(self._nodes, prefix, timeout)
+        shots = look(self._nodes, keys, timeout) if keys else []
+        return [shot for shot in shots if shot.kind is not None]
+
+    def force(self, key: str, token: int | None, timeout: float) -> int:
+        """See Engine."""
+        wanted = "" if token is None else token
+        question = Question(FORCE, 2, *keys_of(key), wanted)
+        answers = self._nodes.ask(question, min(timeout, 20 * self._node_timeout))
+        heard = [answer for answer in answers if is_answer(answer)]
+        if len(heard) < self._quorum:
+            raise self._nodes.missing(answers)
+        found = {owner for answer in heard for owner in answer[2:]}
+        return len(found)  # a majority has let go of them, whoever else has not
+
+    def ping(self, timeout: float) -> None:
+        """See Engine: a majority is there."""
+        self._nodes.greet(min(timeout, 20 * self._node_timeout))
+        self._greeted = True
+        answers: list[Any] = [[] if node.error is None else None for node in self._nodes.all]
+        if sum(map(is_answer, answers)) < self._quorum:
+            raise EngineUnavailable(str(self._nodes.missing(answers)), engine=self.location)
+
+    # --- The rest. ---
+
+    def notices(self, callback: Notice) -> None:
+        """See Engine."""
+        self._notice = callback
+
+    def reports(self, callback: Report) -> None:
+        """See Engine."""
+        self._report = callback
+        for node in self._nodes.all:
+            node.report = callback
+
+    def stop_waiting(self) -> None:
+        """See Engine."""
+        self._closed = True
+        self._inbox.close()
+
+    def close(self) -> None:
+        """See Engine."""
+        self.stop_waiting()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._nodes.close()
+
+    def after_fork(self) -> None:
+        """See Engine."""
+        self._nodes.abandon()
+        self._start_over()

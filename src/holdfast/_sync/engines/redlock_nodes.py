@@ -1,0 +1,270 @@
+"""(Generated from _async/engines/redlock_nodes.py by tools/unasync.py: do not edit.) The nodes of a Redlock: asked all at once; one that is silent is left alone for a while.
+
+Rule 1: a round takes as long as the slowest node, and never longer than the node time-out.
+Rule 2: a node that did not answer is not asked for a growing while, unless a majority needs it; it
+        is used again as soon as it answers.
+Rule 3: two addresses of one server, a member of a Cluster, and a replica are refused: a majority of
+        those is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
+
+from ... import events
+from ...clocks import Clock
+from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
+from ...redis_link import Greeting, Reply, Script, Settings, fan_out, check, forgotten, pack
+from .redis_node import RedisNode
+
+AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
+AWAY_MOST = 5.0
+OWED_MOST = 1000
+DEADLINE = b"%016d\r\n"  # the last word of a question that has one
+NO_DEADLINE = 2**53
+
+
+class Question:
+    """A script with its values, the same for every node but for the deadline at its end."""
+
+    __slots__ = ("_keys", "_script", "_values", "time_at", "until")
+
+    def __init__(
+        self,
+        script: Script,
+        keys: int,
+        *values: Any,
+        time_at: int = 1,
+        until: Callable[[RedlockNode], int] | None = None,
+    ) -> None:
+        self._script = script
+        self._keys = keys
+        self._values = values if until is None else (*values, NO_DEADLINE)
+        self.time_at = time_at  # where in the answer the node's time is
+        self.until = until
+
+    def requests(self, nodes: Sequence[RedlockNode], in_full: bool = False) -> list[bytes]:
+        """Return what to send to each node."""
+        call = self._script.call_in_full if in_full else self._script.call
+        data = call(self._keys, *self._values)
+        if self.until is None:
+            return [data] * len(nodes)
+        head = data[: -len(DEADLINE % 0)]
+        return [head + DEADLINE % self.until(node) for node in nodes]
+
+
+class RedlockNode(RedisNode):
+    """One node, and how it has answered lately."""
+
+    def __init__(self, settings: Settings, clock: Clock, **rules: Any) -> None:
+        super().__init__(settings, clock, quarantine=False, **rules)
+        self.number = 0
+        self.errors = 0  # requests without an answer, in all
+        self.latency = 0.0  # seconds that the last round with an answer took
+        self.error: Exception | None = None  # why there was none, if the last one had none
+        self.greeted_at = 0.0
+        self.on_new: Callable[[], None] = lambda: None
+        self._failures = 0
+        self._away_until = 0.0
+        self._owed: dict[Question, float] = {}  # what it must still be told, until when that counts
+
+    def _greeted(self, greeting: Greeting, sent: float, received: float) -> None:
+        super()._greeted(greeting, sent, received)
+        self.greeted_at = received
+        self.on_new()
+
+    def uptime(self) -> float:
+        """Return for how many seconds the server has been running, at least."""
+        return self.greeting.uptime + self._clock() - self.greeted_at
+
+    def latest(self, ahead: float) -> int:
+        """Return what its clock says at most in `ahead` seconds, in microseconds."""
+        if not self.clock.known:
+            return NO_DEADLINE
+        return self.clock.latest(self._clock()) + int(ahead * 1e6)
+
+    def away(self, now: float) -> bool:
+        """Say whether it is better not to ask now."""
+        return now < self._away_until
+
+    def answered(self, sent: float, received: float) -> None:
+        """Take note of an answer."""
+        self.latency = received - sent
+        self.error = None
+        self._failures = 0
+        self._away_until = 0.0
+
+    def owe(self, question: Question, until: float) -> None:
+        """Keep what this node could not be told, for the time when it is back."""
+        if len(self._owed) < OWED_MOST:
+            self._owed[question] = until
+
+    def debts(self, now: float) -> list[Question]:
+        """Return what is still owed, and owe it no longer."""
+        if not self._owed:
+            return []
+        owed, self._owed = self._owed, {}
+        return [question for question, until in owed.items() if now < until]
+
+    def failed(self, now: float, error: Exception) -> None:
+        """Take note that there was no answer."""
+        self.errors += 1
+        self.error = error
+        self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
+        self._failures += 1
+        if self.report is not None:
+            self.report(events.NodeFailed, node=self.location, error=str(error))
+
+
+def is_answer(answer: Reply) -> TypeGuard[list[Any]]:
+    """Say whether a node answered, whatever it said."""
+    return type(answer) is list
+
+
+class RedlockNodes:
+    """All nodes, in the order in which they were named."""
+
+    def __init__(self, settings: Sequence[Settings], clock: Clock, quorum: int, **rules: Any):
+        self.all = [RedlockNode(one, clock, **rules) for one in settings]
+        self.quorum = quorum
+        self.location = f"redlock of {len(self.all)} nodes"
+        self._clock = clock
+        self._unchecked = True
+        for number, node in enumerate(self.all):
+            node.number = number
+            node.on_new = self._has_news
+
+    def _has_news(self) -> None:
+        self._unchecked = True
+
+    @property
+    def blocking(self) -> int:
+        """How many nodes that say no make a majority impossible."""
+        return len(self.all) - self.quorum + 1
+
+    def greet(self, timeout: float) -> None:
+        """Get to know every node that can be reached."""
+        nodes = self.all
+        sent = self._clock()
+        ping = pack(("PING",))
+        answers = fan_out([node.link for node in nodes], [ping] * len(nodes), timeout)
+        for node, answer in zip(nodes, answers, strict=True):
+            self._note(node, answer if isinstance(answer, Exception) else [], sent)
+        self._check_identities()
+
+    def ask(
+        self,
+        question: Question,
+        timeout: float,
+        only: Sequence[RedlockNode] | None = None,
+        owed: float = 0.0,
+    ) -> list[Reply]:
+        """Return each node's answer, a list, or the error instead of it, in the order of nodes.
+
+        A node that cannot be told now is told when it is back, within `owed` seconds.
+        """
+        sent = self._clock()
+        wanted = self.all if only is None else only
+        nodes = [node for node in wanted if not node.away(sent)]
+        if len(nodes) < self.quorum:
+            nodes = list(wanted)
+        requests = question.requests(nodes)
+        links = [node.link for node in nodes]
+        answers = fan_out(links, requests, timeout)
+        if any(forgotten(answer) for answer in answers):
+            answers = self._tell_in_full(question, nodes, answers, timeout)
+        result: list[Reply] = [node.error for node in self.all]
+        for node, answer in zip(nodes, answers, strict=True):
+            result[node.number] = answer = self._note(node, answer, sent)
+            if is_answer(answer):
+                node.observe(sent, int(answer[question.time_at]))
+        if self._unchecked:
+            self._check_identities()
+        for node in wanted if owed else ():
+            if not is_answer(result[node.number]):
+                node.owe(question, sent + owed)
+        for node in nodes:
+            if node.error is None:
+                for debt in node.debts(sent):
+                    fan_out([node.link], debt.requests([node], in_full=True), timeout)
+        return result
+
+    def _tell_in_full(
+        self,
+        question: Question,
+        nodes: Sequence[RedlockNode],
+        answers: list[Reply],
+        timeout: float,
+    ) -> list[Reply]:
+        """Ask those again that do not know the script."""
+        which = [number for number, answer in enumerate(answers) if forgotten(answer)]
+        some = [nodes[number] for number in which]
+        links = [node.link for node in some]
+        again = fan_out(links, question.requests(some, in_full=True), timeout)
+        for number, answer in zip(which, again, strict=True):
+            answers[number] = answer
+        return answers
+
+    def _note(self, node: RedlockNode, answer: Reply, sent: float) -> Reply:
+        now = self._clock()
+        if not is_answer(answer):
+            try:
+                check(node.settings, answer)
+            except LockError as error:
+                answer = error
+            if isinstance(answer, NotSupported) or not isinstance(answer, Exception):
+                raise NotSupported(f"{node.location}: {answer}", engine=node.location)
+            node.failed(now, answer)
+            return answer
+        node.answered(sent, now)
+        return answer
+
+    def _check_identities(self) -> None:
+        """Refuse what only looks like independent servers."""
+        self._unchecked = False
+        seen: dict[str, RedlockNode] = {}
+        for node in self.all:
+            greeting = node.greeting
+            if greeting.cluster:
+                self._refuse(node, "is a member of a Redis Cluster")
+            if greeting.role == "slave":
+                self._refuse(node, "is a replica")
+            if greeting.run_id and greeting.run_id in seen:
+                self._refuse(node, f"is the same server as {seen[greeting.run_id].location}")
+            seen[greeting.run_id] = node
+
+    def _refuse(self, node: RedlockNode, why: str) -> None:
+        self._unchecked = True
+        raise NotSupported(
+            f"{node.location} {why}, so it cannot be a node of a Redlock: name servers that share "
+            "nothing with each other.",
+            engine=node.location,
+        )
+
+    def missing(self, answers: Sequence[Reply]) -> OutcomeUnknown:
+        """Return the error for a round that too few nodes answered."""
+        silent = [
+            node for node, answer in zip(self.all, answers, strict=True) if not is_answer(answer)
+        ]
+        why = "; ".join(str(node.error).rstrip(".") for node in silent)
+        return OutcomeUnknown(
+            f"Only {len(self.all) - len(silent)} of {len(self.all)} nodes answered, {self.quorum} "
+            f"are needed ({why}).",
+            engine=self.location,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        for node in self.all:
+            node.link.close()
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's connections."""
+        for node in self.all:
+            node.link.abandon()
+
+
+def unavailable_nodes(error: OutcomeUnknown) -> EngineUnavailable:
+    """Return the error for a look that too few nodes answered."""
+    return EngineUnavailable(str(error), engine=error.engine)
