@@ -48,7 +48,7 @@ from ...redis_record import (
 from ...rules import pushed_validity, recheck_in, validity
 from ..engine import AsyncEngine, Notice, Report
 from ..inbox import AsyncInbox
-from .redis_node import AsyncRedisNode, unavailable
+from ..redis_node import AsyncRedisNode, unavailable
 
 CLAIM = load_script("claim")
 RENEW = load_script("renew")

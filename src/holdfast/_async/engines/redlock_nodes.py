@@ -16,7 +16,7 @@ from ... import events
 from ...clocks import Clock
 from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
 from ...redis_link import Greeting, Reply, Script, Settings, afan_out, check, forgotten, pack
-from .redis_node import AsyncRedisNode
+from ..redis_node import AsyncRedisNode
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0

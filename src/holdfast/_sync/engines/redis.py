@@ -48,7 +48,7 @@ from ...redis_record import (
 from ...rules import pushed_validity, recheck_in, validity
 from ..engine import Engine, Notice, Report
 from ..inbox import Inbox
-from .redis_node import RedisNode, unavailable
+from ..redis_node import RedisNode, unavailable
 
 CLAIM = load_script("claim")
 RENEW = load_script("renew")

@@ -16,7 +16,7 @@ from ... import events
 from ...clocks import Clock
 from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
 from ...redis_link import Greeting, Reply, Script, Settings, fan_out, check, forgotten, pack
-from .redis_node import RedisNode
+from ..redis_node import RedisNode
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0

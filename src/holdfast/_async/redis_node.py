@@ -1,4 +1,4 @@
-"""(Generated from _async/engines/redis_node.py by tools/unasync.py: do not edit.) One Redis server as an engine sees it: scripts, its clock, its restarts, messages from it.
+"""One Redis server as an engine sees it: scripts, its clock, its restarts, messages from it.
 
 Rule 1: a script is called by its digest; its text is sent only where the server does not know it.
 Rule 2: every answer that carries the server's time is compared with what we knew of its clock.
@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ... import events
-from ..._concurrency import Reader
-from ...clocks import Clock
-from ...errors import EngineUnavailable, OutcomeUnknown
-from ...redis_link import (
-    Link,
+from .. import events
+from .._concurrency import AsyncReader
+from ..clocks import Clock
+from ..errors import EngineUnavailable, OutcomeUnknown
+from ..redis_link import (
+    AsyncLink,
     Greeting,
     Reply,
     Script,
@@ -26,13 +26,13 @@ from ...redis_link import (
     forgotten,
     pack,
 )
-from ...server_clock import ServerClock
-from ..engine import Report
+from ..server_clock import ServerClock
+from .engine import Report
 
 LISTEN_AGAIN = 1.0  # seconds between attempts to hear messages
 
 
-class RedisNode:
+class AsyncRedisNode:
     """A server, and what is known of it."""
 
     def __init__(
@@ -46,7 +46,7 @@ class RedisNode:
     ) -> None:
         self.settings = settings
         self.location = settings.location
-        self.link = Link(settings, clock)
+        self.link = AsyncLink(settings, clock)
         self.link.on_greeting = self._greeted
         self.clock = ServerClock()
         self.report: Report | None = None
@@ -62,16 +62,16 @@ class RedisNode:
 
     # --- Asking. ---
 
-    def run(self, script: Script, timeout: float, keys: int, *values: Any) -> Reply:
+    async def run(self, script: Script, timeout: float, keys: int, *values: Any) -> Reply:
         """Run a script and return its answer, which is a list."""
-        reply = self.link.call(script.call(keys, *values), timeout)
+        reply = await self.link.call(script.call(keys, *values), timeout)
         if type(reply) is list:
             return reply
         if forgotten(reply):
-            reply = self.link.call(script.call_in_full(keys, *values), timeout)
+            reply = await self.link.call(script.call_in_full(keys, *values), timeout)
         return self._checked(reply)
 
-    def run_with_replicas(
+    async def run_with_replicas(
         self,
         replicas: int,
         patience: float,
@@ -87,10 +87,10 @@ class RedisNode:
             # On the same connection: WAIT is about what was written there.
             return wait if type(reply) is list and reply[0] == b"granted" else b""
 
-        reply, count = self.link.call(script.call(keys, *values), timeout, follow)
+        reply, count = await self.link.call(script.call(keys, *values), timeout, follow)
         if forgotten(reply):
             request = script.call_in_full(keys, *values)
-            reply, count = self.link.call(request, timeout, follow)
+            reply, count = await self.link.call(request, timeout, follow)
         if count is not None and self._checked(count) < replicas:
             raise EngineUnavailable(
                 f"{self.location} granted, but only {count} of {replicas} replicas have confirmed "
@@ -104,10 +104,10 @@ class RedisNode:
             self.link.leave()  # the next connection may find the new master
         return check(self.settings, reply)
 
-    def command(self, *words: str | bytes | int, timeout: float) -> Reply:
+    async def command(self, *words: str | bytes | int, timeout: float) -> Reply:
         """Run a command that changes nothing: without an answer the server is unavailable."""
         try:
-            reply = self.link.call(pack(words), timeout)
+            reply = await self.link.call(pack(words), timeout)
         except OutcomeUnknown as error:
             raise unavailable(error) from error
         return self._checked(reply)
@@ -164,9 +164,9 @@ class RedisNode:
         """Whether messages reach us."""
         return self.link.listening
 
-    def listen(
+    async def listen(
         self,
-        reader: Reader,
+        reader: AsyncReader,
         channel: str,
         hear: Callable[[bytes], None],
         deaf: Callable[[], None],
@@ -176,7 +176,7 @@ class RedisNode:
         if not self.may_listen or self._clock() < self._listen_at:
             return
         try:
-            self.may_listen = self.link.listen(reader, channel.encode(), hear, deaf, timeout)
+            self.may_listen = await self.link.listen(reader, channel.encode(), hear, deaf, timeout)
         except (EngineUnavailable, OutcomeUnknown):
             self._listen_at = self._clock() + LISTEN_AGAIN
 
