@@ -15,14 +15,13 @@ from .redis_link import Reply, Script
 NO_PATH = "."
 MICROS = 1_000_000
 TOMBSTONE_MILLIS = 300_000
-FOR_EVER = 2**53  # "wanted until" for a claim whose server has not told its time yet
 
 
 def load_script(name: str, queue: str = "granting") -> Script:
-    """Return a script: the record's rules, what its queue does, and the verb itself."""
+    """Return a script: the clock, the verb's shortcut, the record, its queue, the verb itself."""
     folder = files(__package__) / "scripts" / "redis"
-    parts = [(folder / f"{part}.lua").read_text("utf-8") for part in ("record", queue, name)]
-    return Script(name, "\n".join(parts))
+    parts = [folder / f"{part}.lua" for part in ("clock", f"{name}_alone", "record", queue, name)]
+    return Script(name, "\n".join(part.read_text("utf-8") for part in parts if part.is_file()))
 
 
 def micros(seconds: float) -> int:
@@ -54,6 +53,12 @@ def claim_text(claim: Claim, channel: str) -> str:
     """Return what a record keeps of a claim besides its owner and TTL."""
     rest = json.dumps([claim.name, claim.label, claim.value], separators=(",", ":"))
     return f"{claim.mode.value} {channel} {path_text(claim.path)} {rest}"
+
+
+def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str | int, ...]:
+    """Return the words of a claim that are the same whoever makes it; see claim.lua."""
+    counts = "0 0 1 0" if path != NO_PATH else "1 1 0 0" if mode == "X" else "1 0 0 0"
+    return (f"{claim.family.value} {claim.limit}", mode, path, micros(claim.ttl), counts, text)
 
 
 def read_holder(now: int, token: bytes, expires: bytes, rest: bytes) -> Holder:

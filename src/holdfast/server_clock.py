@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 STEP = 0.1  # seconds that a clock must jump to count as set
+FOR_EVER = 2**53  # microseconds: as late as scripts can count
 RATE = 0.001  # how much faster or slower than ours it may run
 
 
@@ -41,7 +42,9 @@ class ServerClock:
         return step
 
     def latest(self, now: float) -> int:
-        """Return microseconds that the server's clock does not say later than at `now`."""
+        """Return microseconds that the server's clock says at `now` at most, as far as known."""
+        if self._high == math.inf:
+            return FOR_EVER
         return int((self._high + now + 0.001 + RATE * (now - self._at)) * 1e6)
 
     def middle(self, now: float) -> float:

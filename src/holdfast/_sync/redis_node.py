@@ -21,6 +21,7 @@ from ..redis_link import (
     Reply,
     Script,
     Settings,
+    Template,
     check,
     demoted,
     forgotten,
@@ -48,6 +49,9 @@ class RedisNode:
         self.location = settings.location
         self.link = Link(settings, clock)
         self.link.on_greeting = self._greeted
+        # WAIT holds up whatever comes behind it on a connection: not renewals, so it has its own.
+        self._slow_link = Link(settings, clock)
+        self._slow_link.on_greeting = self._greeted
         self.clock = ServerClock()
         self.report: Report | None = None
         self._clock = clock
@@ -56,7 +60,7 @@ class RedisNode:
         self._blocks = on_clock_step == "block"
         self.may_listen = True  # the server's rules let us hear messages
         self._listen_at = -math.inf
-        self._out_until = -math.inf  # no claims before this: quarantine, or a clock that was set
+        self.out_until = -math.inf  # no claims before this: quarantine, or a clock that was set
         self._out_because = ""
         self._deaf: Callable[[], None] = lambda: None
 
@@ -64,21 +68,19 @@ class RedisNode:
 
     def run(self, script: Script, timeout: float, keys: int, *values: Any) -> Reply:
         """Run a script and return its answer, which is a list."""
-        reply = self.link.call(script.call(keys, *values), timeout)
+        return self.ask(Template(script, 0, keys, *values), b"", timeout)
+
+    def ask(self, template: Template, tail: bytes, timeout: float) -> Reply:
+        """Run a script that was packed before, finished by its last words."""
+        reply = self.link.call(template.head + tail, timeout)
         if type(reply) is list:
             return reply
         if forgotten(reply):
-            reply = self.link.call(script.call_in_full(keys, *values), timeout)
+            reply = self.link.call(template.in_full() + tail, timeout)
         return self._checked(reply)
 
-    def run_with_replicas(
-        self,
-        replicas: int,
-        patience: float,
-        script: Script,
-        timeout: float,
-        keys: int,
-        *values: Any,
+    def ask_with_replicas(
+        self, replicas: int, patience: float, template: Template, tail: bytes, timeout: float
     ) -> Reply:
         """Run a script; let "granted" count only where that many replicas have it in time."""
         wait = pack(("WAIT", replicas, max(1, int(patience * 1000))))
@@ -87,10 +89,9 @@ class RedisNode:
             # On the same connection: WAIT is about what was written there.
             return wait if type(reply) is list and reply[0] == b"granted" else b""
 
-        reply, count = self.link.call(script.call(keys, *values), timeout, follow)
+        reply, count = self._slow_link.call(template.head + tail, timeout, follow)
         if forgotten(reply):
-            request = script.call_in_full(keys, *values)
-            reply, count = self.link.call(request, timeout, follow)
+            reply, count = self._slow_link.call(template.in_full() + tail, timeout, follow)
         if count is not None and self._checked(count) < replicas:
             raise EngineUnavailable(
                 f"{self.location} granted, but only {count} of {replicas} replicas have confirmed "
@@ -102,6 +103,7 @@ class RedisNode:
     def _checked(self, reply: Reply) -> Reply:
         if demoted(reply):
             self.link.leave()  # the next connection may find the new master
+            self._slow_link.leave()
         return check(self.settings, reply)
 
     def command(self, *words: str | bytes | int, timeout: float) -> Reply:
@@ -111,6 +113,16 @@ class RedisNode:
         except OutcomeUnknown as error:
             raise unavailable(error) from error
         return self._checked(reply)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.link.close()
+        self._slow_link.close()
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's connections."""
+        self.link.abandon()
+        self._slow_link.abandon()
 
     # --- Its clock and life. ---
 
@@ -123,11 +135,11 @@ class RedisNode:
         if greeting.micros:
             self.observe(sent, greeting.micros, received)
         young = self._max_ttl - greeting.uptime
-        if self._quarantine and greeting.run_id and young > 0:
-            why = (
-                f"it started {greeting.uptime:g} s ago and may have forgotten locks, so it grants "
-                "none for max_ttl (quarantine=True)"
-            )
+        if self._quarantine and young > 0:
+            since = f"it started about {greeting.uptime:g} s ago"
+            if not greeting.run_id:
+                since = "it does not say since when it runs (allow INFO to this user)"
+            why = f"{since} and may have forgotten who held what (quarantine=True)"
             self._keep_out(received + young, why)
 
     def observe(self, sent: float, theirs: int, received: float | None = None) -> None:
@@ -142,20 +154,19 @@ class RedisNode:
                 self._keep_out(received + self._max_ttl, why)
 
     def _keep_out(self, until: float, why: str) -> None:
-        self._out_until, self._out_because = max(self._out_until, until), why
+        self.out_until, self._out_because = max(self.out_until, until), why
 
     def out(self, now: float) -> bool:
         """Say whether this server must not grant anything now."""
-        return now < self._out_until
+        return now < self.out_until
 
-    def refuse_if_out(self, now: float) -> None:
-        """Raise while this server must not grant anything."""
-        if now < self._out_until:
-            raise EngineUnavailable(
-                f"{self.location} grants nothing for {self._out_until - now:.3g} s: "
-                f"{self._out_because}.",
-                engine=self.location,
-            )
+    def kept_out(self, now: float) -> EngineUnavailable:
+        """Return the error for a claim while this server must not grant anything."""
+        return EngineUnavailable(
+            f"{self.location} grants nothing for {self.out_until - now:.3g} s: "
+            f"{self._out_because}.",
+            engine=self.location,
+        )
 
     # --- Messages. ---
 

@@ -10,7 +10,7 @@ from .blocking import Link
 from .fan import afan_out, fan_out
 from .settings import Settings, from_client, from_url
 from .streaming import AsyncLink
-from .wire import Greeting, Reply, Script, check, demoted, forgotten, pack
+from .wire import Greeting, Reply, Script, Template, check, demoted, forgotten, pack
 
 __all__ = [
     "AsyncLink",
@@ -19,6 +19,7 @@ __all__ = [
     "Reply",
     "Script",
     "Settings",
+    "Template",
     "afan_out",
     "check",
     "demoted",

@@ -39,7 +39,13 @@ class Link:
 
         What `follow` makes of the reply goes out on the same connection; both are returned then.
         """
-        connection = self.take()
+        try:
+            connection: Connection | None = self._idle.pop()
+        except IndexError:
+            connection = None
+        if connection is not None and time.monotonic() - connection.used > IDLE_TRUST:
+            self._idle.append(connection)
+            connection = self.take()
         if connection is None:
             if follow is None:
                 return self._first_call(request, timeout)

@@ -25,7 +25,9 @@ from .settings import Settings
 from .wire import Greeting, Reply, hello, read_greeting
 
 CHUNK = 65536
+SMALL = 2048  # most replies; room for more costs time even if it stays empty
 KERNEL_TIMEOUTS = sys.platform == "linux"  # a time-out without a poll() before every recv()
+NEAR, FAIR = 0.9, 0.95  # how exactly a time-out is kept, for the sake of not setting it each time
 CLOSED = "the connection was closed"
 
 _PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
@@ -176,12 +178,12 @@ class Connection:
 
     def converse(self, request: bytes, timeout: float) -> Reply:
         """Send a request and wait for its reply, on a connection that is ready."""
-        if timeout != self._timeout:
+        if not NEAR * timeout <= self._timeout <= timeout:
             self.set_timeout(timeout)
         self.socket.sendall(request)
         reader = self.reader
         while True:
-            data = self.socket.recv(CHUNK)
+            data = self.socket.recv(SMALL)
             if not data:
                 raise ConnectionError(CLOSED)
             reader.feed(data)
@@ -193,7 +195,7 @@ class Connection:
         """Send a request, on a connection that is ready, to be finished later."""
         self.wants = select.POLLIN
         try:
-            if timeout != self._timeout:
+            if not NEAR * timeout <= self._timeout <= timeout:
                 self.set_timeout(timeout)
             self.socket.sendall(request)
         except OSError as error:
@@ -211,6 +213,7 @@ class Connection:
 
     def set_timeout(self, timeout: float) -> None:
         """Let the socket wait that long at most."""
+        timeout *= FAIR  # a little less than allowed: the next one may allow a little less
         self._timeout = timeout
         if not KERNEL_TIMEOUTS or self._tls:
             self.socket.settimeout(max(0.001, timeout))

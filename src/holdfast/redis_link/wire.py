@@ -45,6 +45,29 @@ class Script:
         return pack((b"EVAL", self.text, keys, *values))
 
 
+class Template:
+    """A call of a script of which only the last words differ: packed once, finished by `tail`."""
+
+    __slots__ = ("_keys", "_more", "_script", "_values", "head")
+
+    def __init__(self, script: Script, more: int, keys: int, *values: Word) -> None:
+        self.head = _open_end(script.call(keys, *values), more)
+        self._script = script
+        self._more = more
+        self._keys = keys
+        self._values = values
+
+    def in_full(self) -> bytes:
+        """Return the head for a server that does not know the script."""
+        return _open_end(self._script.call_in_full(self._keys, *self._values), self._more)
+
+
+def _open_end(request: bytes, more: int) -> bytes:
+    """Return a packed request to which that many words can be added."""
+    count, _, body = request.partition(b"\r\n")
+    return b"*%d\r\n%b" % (int(count[1:]) + more, body)
+
+
 def forgotten(reply: Reply) -> bool:
     """Say whether the server does not know the script: after a restart, or SCRIPT FLUSH."""
     return isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT")
@@ -66,7 +89,7 @@ class Greeting:
 
     run_id: str = ""
     version: str = ""
-    uptime: float = 0.0
+    uptime: float = 0.0  # seconds, at least
     role: str = ""
     cluster: bool = False
     micros: int = 0
@@ -100,7 +123,8 @@ def read_greeting(settings: Settings, replies: list[Reply]) -> Greeting:
     return Greeting(
         run_id=facts.get("run_id", ""),
         version=facts.get("valkey_version") or facts.get("redis_version", ""),
-        uptime=float(facts.get("uptime_in_seconds", 0)),
+        # The difference of two clocks that were cut to whole seconds: up to one too many.
+        uptime=max(0.0, float(facts.get("uptime_in_seconds", 0)) - 1.0),
         role=facts.get("role", ""),
         cluster=facts.get("redis_mode") == "cluster" or facts.get("server_mode") == "cluster",
         micros=micros,

@@ -103,7 +103,7 @@ class RedlockHarness(_RedisServers):
     """redlock:// on several servers that know nothing of each other."""
 
     shortest_ttl = 1.0  # a node has a twentieth of it to answer
-    moment = 0.005
+    moment = 0.02
 
     def __init__(
         self, nodes: int = 5, program: Callable[[], str] = redis_program, **options: Any

@@ -15,20 +15,28 @@ from typing import Any, TypeGuard
 from ... import events
 from ...clocks import Clock
 from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
-from ...redis_link import Greeting, Reply, Script, Settings, afan_out, check, forgotten, pack
+from ...redis_link import (
+    Greeting,
+    Reply,
+    Script,
+    Settings,
+    Template,
+    afan_out,
+    check,
+    forgotten,
+    pack,
+)
 from ..redis_node import AsyncRedisNode
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
 OWED_MOST = 1000
-DEADLINE = b"%016d\r\n"  # the last word of a question that has one
-NO_DEADLINE = 2**53
 
 
 class Question:
-    """A script with its values, the same for every node but for the deadline at its end."""
+    """A script with its values, the same for every node but for its last words."""
 
-    __slots__ = ("_keys", "_script", "_values", "time_at", "until")
+    __slots__ = ("_tail", "_template", "time_at")
 
     def __init__(
         self,
@@ -36,22 +44,20 @@ class Question:
         keys: int,
         *values: Any,
         time_at: int = 1,
-        until: Callable[[AsyncRedlockNode], int] | None = None,
+        last: tuple[int, Callable[[AsyncRedlockNode], bytes]] | None = None,
     ) -> None:
-        self._script = script
-        self._keys = keys
-        self._values = values if until is None else (*values, NO_DEADLINE)
+        more, self._tail = last or (0, _nothing)
+        self._template = Template(script, more, keys, *values)
         self.time_at = time_at  # where in the answer the node's time is
-        self.until = until
 
     def requests(self, nodes: Sequence[AsyncRedlockNode], in_full: bool = False) -> list[bytes]:
         """Return what to send to each node."""
-        call = self._script.call_in_full if in_full else self._script.call
-        data = call(self._keys, *self._values)
-        if self.until is None:
-            return [data] * len(nodes)
-        head = data[: -len(DEADLINE % 0)]
-        return [head + DEADLINE % self.until(node) for node in nodes]
+        head = self._template.in_full() if in_full else self._template.head
+        return [head + self._tail(node) for node in nodes]
+
+
+def _nothing(node: AsyncRedlockNode) -> bytes:
+    return b""
 
 
 class AsyncRedlockNode(AsyncRedisNode):
@@ -80,9 +86,7 @@ class AsyncRedlockNode(AsyncRedisNode):
 
     def latest(self, ahead: float) -> int:
         """Return what its clock says at most in `ahead` seconds, in microseconds."""
-        if not self.clock.known:
-            return NO_DEADLINE
-        return self.clock.latest(self._clock()) + int(ahead * 1e6)
+        return self.clock.latest(self._clock() + ahead)
 
     def away(self, now: float) -> bool:
         """Say whether it is better not to ask now."""

@@ -2,21 +2,25 @@
 
 Rule 1: every node that may grant has a roster; it is gone with the node's memory.
 Rule 2: without any roster anywhere the whole Redlock is new, and works at once.
-Rule 3: a node without one, while others have theirs, grants nothing for max_ttl: from its start if
-        the others do not know its present run, else from now. By then every lock that it may have
-        forgotten is over.
+Rule 3: rosters name the runs of all nodes that were enrolled. While each of those still has its
+        roster, a node without one is new, and is enrolled at once.
+Rule 4: else it may be one that forgot, and grants nothing for max_ttl: from its start if the others
+        do not know its present run, else from now. By then all that it forgot is over.
+Rule 5: the same for a node that was started again with data, unless it writes everything to disk
+        before it answers: what it read back may be old.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...errors import NotSupported
+from ...errors import EngineUnavailable, NotSupported
 from ...redis_record import load_script, micros
 from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer
 
 ROSTER = load_script("roster", "hinting")
-NONE, FORMING, COMPLETE = range(3)
+NONE, FORMING, COMPLETE, EARLIER = range(4)
+ENROLLED = (COMPLETE, EARLIER)
 TRIES = 3
 
 
@@ -37,21 +41,26 @@ def disagree(found: Sequence[bytes], max_ttl: float, nodes: int) -> NotSupported
 async def enrol(nodes: AsyncRedlockNodes, key: str, max_ttl: float, timeout: float) -> None:
     """Write rosters where they are missing; where that means that a node forgot, keep it out."""
     for _ in range(TRIES):
-        found = await _ask(nodes, Question(ROSTER, 1, key, "read"), timeout)
-        if not any(state == COMPLETE for state, _ in found.values()):
+        found = await _ask(nodes, Question(ROSTER, 1, key, "read", last=(1, _run)), timeout)
+        if not any(state in ENROLLED for state, _ in found.values()):
             # Nobody grants yet. Each node is marked before any roster is complete, so that whoever
             # looks meanwhile can tell a node that is being enrolled from one that forgot.
-            question = Question(ROSTER, 1, key, "form", until=_soon)
+            question = Question(ROSTER, 1, key, "form", last=(2, _run_and_deadline))
             found = await _ask(nodes, question, timeout)
-            if any(state == COMPLETE for state, _ in found.values()):
+            if any(state in ENROLLED for state, _ in found.values()):
                 continue
-            found = dict.fromkeys(found, (FORMING, found[next(iter(found))][1]))
+            found = {number: (FORMING, known) for number, (_, known) in found.items()}
         await _complete(nodes, key, max_ttl, timeout, found)
         return
 
 
-def _soon(node: AsyncRedlockNode) -> int:
-    return node.latest(1.0)
+def _run(node: AsyncRedlockNode) -> bytes:
+    run = node.greeting.run_id.encode()
+    return b"$%d\r\n%b\r\n" % (len(run), run)
+
+
+def _run_and_deadline(node: AsyncRedlockNode) -> bytes:
+    return _run(node) + b"$16\r\n%016d\r\n" % node.latest(1.0)
 
 
 async def _ask(
@@ -77,13 +86,25 @@ async def _complete(
     found: dict[int, tuple[int, set[str]]],
 ) -> None:
     known = set[str]().union(*(runs for _, runs in found.values()))
-    runs = [node.greeting.run_id for node in nodes.all if node.greeting.run_id]
+    runs = {number: nodes.all[number].greeting.run_id for number in found}
+    present = {runs[number] for number, (state, _) in found.items() if state == COMPLETE}
+    forgot = not known <= present  # somebody did, or cannot be asked
     for number, (state, _) in found.items():
-        if state == COMPLETE:
-            continue
         node, out = nodes.all[number], 0.0
-        if state == NONE:
-            ran = 0.0 if node.greeting.run_id in known else node.uptime()
+        if (state == NONE and forgot) or (state == EARLIER and not await _durable(node, timeout)):
+            ran = 0.0 if runs[number] in known else node.uptime()
             out = max(0.0, max_ttl - ran)
-        values = ("join", micros(max_ttl), len(nodes.all), micros(out), *runs)
-        await nodes.ask(Question(ROSTER, 1, key, *values), timeout, [node])
+        values = (micros(max_ttl), len(nodes.all), micros(out), *runs.values())
+        await nodes.ask(Question(ROSTER, 1, key, "join", runs[number], *values), timeout, [node])
+
+
+async def _durable(node: AsyncRedlockNode, timeout: float) -> bool:
+    """Say whether this server has everything on disk that it ever answered."""
+    try:
+        found = await node.command("CONFIG", "GET", "append*", timeout=timeout)
+    except EngineUnavailable:
+        return False  # it may not say, and then it does not count
+    settings = {
+        str(name, "utf-8"): value for name, value in zip(found[::2], found[1::2], strict=True)
+    }
+    return settings.get("appendonly") == b"yes" and settings.get("appendfsync") == b"always"

@@ -15,16 +15,25 @@ from ...clocks import Clock, wall_micros
 from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
 from ...lock_table import mismatch
 from ...model import Claim, Family, Grant, Queued
-from ...redis_record import TOMBSTONE_MILLIS, claim_text, keys_of, load_script, micros, path_text
+from ...redis_record import (
+    TOMBSTONE_MILLIS,
+    claim_text,
+    claim_words,
+    keys_of,
+    load_script,
+    micros,
+    path_text,
+)
 from ...redlock_tally import Tally, count_votes, free_slot, main_holder, propose
 from ...rules import backoff, recheck_in, validity
-from .redlock_nodes import AsyncRedlockNodes, Question
+from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question
 from .redlock_roster import disagree, enrol, roster_key
 
 VOTE = load_script("vote", "hinting")
 YIELD = load_script("yield", "hinting")
 RELEASE = load_script("release", "hinting")
 
+VOTE_TAIL = b"$%d\r\n%b\r\n$16\r\n%016d\r\n"  # the node's run, wanted until
 ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
 POLL = 1.0  # seconds after which a waiter asks again, hint or no hint
 REMEMBERED = 1000
@@ -101,17 +110,19 @@ class AsyncVoting:
     async def _vote(
         self, claim: Claim, attempt: Attempt, proposal: int, sent: float, left: float
     ) -> Tally:
-        record, queue = keys_of(claim.key)
-        mode, path = seat(claim, attempt)
+
+        def tail(node: AsyncRedlockNode) -> bytes:
+            run = node.greeting.run_id.encode()
+            return VOTE_TAIL % (len(run), run, node.latest(left))
 
         question = Question(
             VOTE,
-            4,
-            *(record, queue, f"{record}:x:{claim.owner}", roster_key(claim.key)),
-            *(claim.owner, micros(claim.ttl), claim.family.value, claim.limit, mode, path),
-            *(self.text(claim), 1 if claim.queue else 0, proposal, attempt.ticket),
+            3,
+            *(*keys_of(claim.key), roster_key(claim.key)),
+            *claim_words(claim, self.text(claim), *seat(claim, attempt)),
             *(micros(self._max_ttl), len(self._nodes.all)),
-            until=lambda node: node.latest(left),
+            *(claim.owner, 1 if claim.queue else 0, proposal, attempt.ticket),
+            last=(2, tail),
         )
         may_vote = [node for node in self._nodes.all if not node.out(sent)]
         patience = self.patience(claim.ttl, left)
@@ -220,13 +231,8 @@ class AsyncVoting:
 
     def release_question(self, claim: Claim, linger: float) -> Question:
         """Return what ends a claim on a node."""
-        record, queue = keys_of(claim.key)
-        return Question(
-            RELEASE,
-            3,
-            *(record, queue, f"{record}:x:{claim.owner}", claim.owner, micros(claim.ttl)),
-            *(self.text(claim), micros(linger), TOMBSTONE_MILLIS),
-        )
+        values = (micros(claim.ttl), self.text(claim), TOMBSTONE_MILLIS, micros(linger))
+        return Question(RELEASE, 2, *keys_of(claim.key), *values, claim.owner)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""

@@ -31,11 +31,11 @@ from ...model import (
     Renewal,
     Snapshot,
 )
-from ...redis_link import Reply, from_client, from_url
+from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
-    FOR_EVER,
     TOMBSTONE_MILLIS,
     claim_text,
+    claim_words,
     key_in,
     keys_of,
     load_script,
@@ -69,7 +69,12 @@ LONGEST_TTL = 86_400.0  # what a record outlives its last touch by (S19)
 POLL = 0.25  # seconds between looks while no message can reach us
 NO_CHANNEL = "-"  # of a client that may not listen to any
 SCAN = 500
-REMEMBERED = 1000  # texts of claims
+REMEMBERED = 1000  # terms whose requests are kept packed
+TERMS = 9  # fields of a claim that are its terms
+
+# The last words of a claim: owner, queue?, wanted until. Those of a release: linger, owner.
+CLAIM_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n"
+RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
 
 
 class RedisEngine(Engine):
@@ -126,42 +131,38 @@ class RedisEngine(Engine):
         self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
         self._channel = f"holdfast:{token_hex(8)}"
         self._reader: Reader | None = None
-        self._texts: dict[tuple[object, ...], str] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Template]] = {}
         self._closed = False
 
     # --- Verbs. ---
 
     def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """See Engine."""
-        started = self._clock()
+        sent, left = self._clock(), timeout
         if not self.node.listening:
             self._listen(timeout / 2)
+            left -= self._clock() - sent
         if claim.queue:
             self._inbox.expect(claim.owner)
-        for _ in range(2):
+        sent = self._clock()
+        reply = self._claim_once(claim, sent, left)
+        if reply[0] == b"late":  # by what we knew of the server's clock; we know better now
+            left -= self._clock() - sent
             sent = self._clock()
-            self.node.refuse_if_out(sent)
-            left = timeout - (sent - started)
-            until = FOR_EVER
-            if self.node.clock.known:
-                until = self.node.clock.latest(sent) + micros(left)
-            reply = self._claim_once(claim, until, left)
-            now = int(reply[1])
-            self.node.observe(sent, now)
-            kind = reply[0]
-            if kind == b"granted":
-                self.node.refuse_if_out(sent)
-                if claim.queue:
-                    self._forget(claim.owner)
-                return tuple.__new__(Grant, (int(reply[2]), validity(sent, claim.ttl)))
-            if kind == b"busy":
-                return self._busy(claim, sent, now, reply)
-            if kind == b"mismatch":
+            reply = self._claim_once(claim, sent, left)
+        kind = reply[0]
+        if kind == b"granted":
+            if claim.queue:
                 self._forget(claim.owner)
-                text = mismatch(claim, Family(reply[2].decode()), int(reply[3]))
-                raise LockMismatch(text, name=claim.name, engine=self.location)
-            if kind == b"barred":
-                return Queued(0, math.inf)
+            return tuple.__new__(Grant, (reply[2], validity(sent, claim.ttl)))
+        if kind == b"busy":
+            return self._busy(claim, sent, reply)
+        if kind == b"mismatch":
+            self._forget(claim.owner)
+            text = mismatch(claim, Family(reply[2].decode()), reply[3])
+            raise LockMismatch(text, name=claim.name, engine=self.location)
+        if kind == b"barred":
+            return Queued(0, math.inf)
         raise EngineUnavailable(
             f"{self.location} got the claim of {claim.name!r} later than it was wanted, twice: its "
             "clock jumps, or the way there is slower than the time-out.",
@@ -169,23 +170,41 @@ class RedisEngine(Engine):
             engine=self.location,
         )
 
-    def _claim_once(self, claim: Claim, until: int, timeout: float) -> Reply:
-        record, queue = keys_of(claim.key)
-        values = (
-            *(record, queue, f"{record}:x:{claim.owner}"),
-            *(claim.owner, micros(claim.ttl), claim.family.value, claim.limit, claim.mode.value),
-            *(path_text(claim.path), self._text(claim), 1 if claim.queue else 0, until),
-        )
+    def _claim_once(self, claim: Claim, sent: float, timeout: float) -> Reply:
+        node = self.node
+        if sent < node.out_until:
+            raise node.kept_out(sent)
+        template, _ = self._templates(claim)
+        owner = claim.owner.encode()
+        until = node.clock.latest(sent + timeout)
+        tail = CLAIM_TAIL % (len(owner), owner, claim.queue, until)
         if not self._replicas:
-            return self.node.run(CLAIM, timeout, 3, *values)
-        # While the server waits for replicas, renewals wait behind it: not for long.
-        patience = min(timeout / 2, claim.ttl / 6, 1.0)
-        return self.node.run_with_replicas(
-            self._replicas, patience, CLAIM, timeout, 3, *values
-        )
+            reply = node.ask(template, tail, timeout)
+        else:
+            patience = min(timeout / 2, claim.ttl / 3, 1.0)  # of the grant enough must be left
+            reply = node.ask_with_replicas(self._replicas, patience, template, tail, timeout)
+        node.observe(sent, reply[1])
+        if sent < node.out_until:  # since this very answer
+            raise node.kept_out(sent)
+        return reply
 
-    def _busy(self, claim: Claim, sent: float, now: int, reply: Reply) -> Queued:
-        position = int(reply[2])
+    def _templates(self, claim: Claim) -> tuple[Template, Template]:
+        """Return how claims and releases of the same terms begin."""
+        terms = claim[:TERMS]
+        found = self._packed.get(terms)
+        if found is None:
+            if len(self._packed) >= REMEMBERED:
+                self._packed.clear()
+            keys, text = keys_of(claim.key), claim_text(claim, self._channel)
+            words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
+            found = self._packed[terms] = (
+                Template(CLAIM, 3, 2, *keys, *words),
+                Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
+            )
+        return found
+
+    def _busy(self, claim: Claim, sent: float, reply: Reply) -> Queued:
+        now, position = reply[1:3]
         if claim.queue:
             self._anchors[claim.owner] = (sent, now / 1e6, claim.ttl)
         holder = read_holder(now, *reply[3:]) if len(reply) > 3 else None
@@ -193,15 +212,6 @@ class RedisEngine(Engine):
         if not self.node.listening:
             retry = min(retry, POLL)
         return Queued(position, retry, holder)
-
-    def _text(self, claim: Claim) -> str:
-        terms = (claim.name, claim.label, claim.value, claim.mode, claim.path)
-        text = self._texts.get(terms)
-        if text is None:
-            if len(self._texts) >= REMEMBERED:
-                self._texts.clear()
-            text = self._texts[terms] = claim_text(claim, self._channel)
-        return text
 
     def wait(self, claim: Claim, queued: Queued, timeout: float) -> Grant | None:
         """See Engine."""
@@ -238,13 +248,11 @@ class RedisEngine(Engine):
         """See Engine."""
         if self._inbox.slots:
             self._forget(claim.owner)
-        record, queue = keys_of(claim.key)
-        values = (
-            *(record, queue, f"{record}:x:{claim.owner}", claim.owner, micros(claim.ttl)),
-            *(self._text(claim), micros(linger), TOMBSTONE_MILLIS),
-        )
+        _, template = self._templates(claim)
+        owner, pause = claim.owner.encode(), b"%d" % micros(linger)
+        tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
         sent = self._clock()
-        reply = self.node.run(RELEASE, timeout, 3, *values)
+        reply = self.node.ask(template, tail, timeout)
         self.node.observe(sent, int(reply[1]))
         return bool(reply[0])
 
@@ -300,7 +308,7 @@ class RedisEngine(Engine):
         self.node.listen(self._reader, self._channel, self._hear, self._deaf, timeout)
         if not self.node.may_listen:  # say so in every claim: who cannot hear is not skipped
             self._channel = NO_CHANNEL
-            self._texts.clear()
+            self._packed.clear()
 
     def _hear(self, message: bytes) -> None:
         kind, owner, *rest = message.decode().split(" ")
@@ -352,9 +360,9 @@ class RedisEngine(Engine):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-        self.node.link.close()
+        self.node.close()
 
     def after_fork(self) -> None:
         """See Engine."""
-        self.node.link.abandon()
+        self.node.abandon()
         self._start_over()

@@ -1,18 +1,20 @@
 -- Enter, or take a place in the queue, or say who is in the way. Never waits.
 --
--- KEYS  record, queue, tombstone
--- ARGV  owner, ttl, kind, limit, mode, path, "mode channel path rest", queue?, wanted until
+-- KEYS  record, queue
+-- ARGV  "kind limit", mode, path, ttl, the counts if alone, "mode channel path rest",
+--       owner, queue?, wanted until
 -- Gives {"granted", time, token} or {"busy", time, position, holder's text} or {"late", time} or
 -- {"barred", time} or {"mismatch", time, kind, limit}.
 -- Rule 1 (S6): a copy that comes when nobody wants it any more, or after its own release, is refused.
 -- Rule 2: an owner that is inside gets the same token and a full TTL, never less than it has.
 -- Rule 3: an owner in the queue keeps its place.
 
-local owner, ttl, text = ARGV[1], tonumber(ARGV[2]), ARGV[7]
+local mode, path, ttl, text, owner = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[6], ARGV[7]
+local kind, limit = string.match(ARGV[1], '^(%a+) (%d+)$')
 if now > tonumber(ARGV[9]) then return { 'late', now } end
-if redis.call('EXISTS', KEYS[3]) == 1 then return { 'barred', now } end
 
 local r = open(KEYS[1], KEYS[2], owner)
+if barred(r, owner) then return { 'barred', now } end
 settle(r)
 local mine = r.mine and read_holder(owner, r.mine)
 if mine and mine.expires > now then
@@ -26,15 +28,15 @@ end
 
 local alone = holders(r) == 0
 if alone then
-  r.kind, r.limit = ARGV[3], tonumber(ARGV[4])
-elseif r.kind ~= ARGV[3] or r.limit ~= tonumber(ARGV[4]) then
+  r.kind, r.limit = kind, tonumber(limit)
+elseif r.kind ~= kind or r.limit ~= tonumber(limit) then
   if r.changed then commit(r) end
   return { 'mismatch', now, r.kind, r.limit }
 end
 
-local member = owner .. ' ' .. ARGV[2] .. ' ' .. text
-local waits = not alone and redis.call('ZSCORE', r.queue, member)
-local claim = { owner = owner, ttl = ttl, mode = ARGV[5], path = ARGV[6] }
+local member = owner .. ' ' .. ARGV[4] .. ' ' .. text
+local waits = r.waiting > 0 and redis.call('ZSCORE', r.queue, member)
+local claim = { owner = owner, ttl = ttl, mode = mode, path = path }
 local room = false
 if alone then
   room = true
@@ -52,7 +54,7 @@ elseif not excluded(r, claim) then
     local ahead = move_up(r)
     room = not excluded(r, claim) and not conflicts(ahead, ahead.list, claim)
   else
-    room = redis.call('EXISTS', r.queue) == 0
+    room = r.waiting == 0
   end
 end
 
@@ -63,17 +65,12 @@ if room then
   return { 'granted', now, claim.token }
 end
 
-local position
-if ARGV[8] == '1' and not waits then
-  local last = redis.call('ZRANGE', r.queue, -1, -1, 'WITHSCORES')[2]
-  local score = math.max(now, tonumber(last or 0) + 1)
-  redis.call('ZADD', r.queue, int(score), member)
-  redis.call('PEXPIREAT', r.queue, int(math.floor((now + DAY) / 1000)))
-  position = redis.call('ZCARD', r.queue) - 1
-elseif waits then
+local position = r.waiting
+if waits then
   position = redis.call('ZRANK', r.queue, member)
-else
-  position = redis.call('ZCARD', r.queue)
+elseif ARGV[8] == '1' then
+  enqueue(r, member)
+  position = r.waiting - 1
 end
 local first
 for _, h in ipairs(inside(r)) do

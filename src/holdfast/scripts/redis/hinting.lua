@@ -9,21 +9,28 @@
 local FRESH = 2500000
 
 local function enqueue(r, ticket, member)
-  local seen, until_day = r.queue .. 's', int(math.floor((now + DAY) / 1000))
+  local seen, day = r.queue .. 's', int(math.floor((now + DAY) / 1000))
   redis.call('ZADD', r.queue, ticket, member)
   redis.call('ZADD', seen, int(now + FRESH), member)
-  redis.call('PEXPIREAT', r.queue, until_day)
-  redis.call('PEXPIREAT', seen, until_day)
+  redis.call('PEXPIREAT', r.queue, day)
+  redis.call('PEXPIREAT', seen, day)
+  r.waiting = redis.call('ZCARD', r.queue)
 end
 
-local function forget(r, member)
-  redis.call('ZREM', r.queue, member)
+local function withdraw(r, member)
+  if r.waiting == 0 or redis.call('ZREM', r.queue, member) == 0 then return false end
   redis.call('ZREM', r.queue .. 's', member)
+  r.waiting = redis.call('ZCARD', r.queue)
+  return true
 end
 
 local function purge(r)
+  if r.waiting == 0 then return end
   local stale = redis.call('ZRANGEBYSCORE', r.queue .. 's', '-inf', int(now), 'LIMIT', 0, 100)
-  for _, member in ipairs(stale) do forget(r, member) end
+  for _, member in ipairs(stale) do
+    withdraw(r, member)
+    r.changed = true
+  end
 end
 
 -- The slots of a semaphore are taken one by one: whoever waits wants any of them.
@@ -40,7 +47,7 @@ local function rehearse(r, ticket)
   for at, one in ipairs(r.pathed > 0 and inside(r) or {}) do crowd.list[at] = one end
   local ahead = { plain = 0, exclusive = 0, pathed = 0, list = {} }
   local entering, from = {}, 0
-  while not full(crowd) and ahead.exclusive == 0 do
+  while r.waiting > from and not full(crowd) and ahead.exclusive == 0 do
     local batch = redis.call('ZRANGE', r.queue, from, from + 15, 'WITHSCORES')
     if #batch == 0 then return crowd, ahead, entering end
     for at = 1, #batch, 2 do
@@ -68,7 +75,7 @@ move_up = function(r)
     local _, _, entering = rehearse(r)
     for _, w in ipairs(entering) do
       if not tell(w.channel, 'free ' .. w.owner) then
-        forget(r, w.member)
+        withdraw(r, w.member)
         again = true
       end
     end
@@ -76,7 +83,7 @@ move_up = function(r)
 end
 
 idle = function(r)
-  return holders(r) == 0 and redis.call('EXISTS', r.queue) == 0
+  return holders(r) == 0 and r.waiting == 0
 end
 
 waiting = function(r)

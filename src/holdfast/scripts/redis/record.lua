@@ -1,56 +1,65 @@
--- The record of one lock name. Every verb is this file, then what the queue does (granting.lua on a
--- server of its own, hinting.lua on a Redlock node), then the verb's own file.
+-- The record of one lock name. A script is clock.lua, then the verb's shortcut for a name that
+-- nobody else uses (*_alone.lua), then this file, then what the queue does (granting.lua on a server
+-- of its own, hinting.lua on a Redlock node), then the verb's own file.
 --
 -- A record is a hash and a queue; both carry the same hash tag, so they share a slot:
 --   {key}    f       floor: the highest token ever given under this name
---            m       "kind limit soonest plain exclusive pathed", while anybody holds or waits
+--            m       "kind limit soonest plain exclusive pathed waiting": only while anybody
+--                    holds or waits
+--            k       until when the hash need not be told to live longer
+--            b       until when there may be tombstones
 --            <owner> "token expires since revision lingering ttl mode channel path rest": a holder
 --   {key}:q  a sorted set of "owner ttl mode channel path rest", scored by the time of arrival
 --   {key}:x:<owner>  a tombstone: this owner let go before its claim came
 -- Times are microseconds of this server's clock. `path` is "." for none. `rest` is for people.
 -- In `m`: no holder's time is over before `soonest`; `plain` holders have no path, `exclusive` of
--- them are X, `pathed` ones have a path.
+-- them are X, `pathed` ones have a path; so many are `waiting`.
 --
 -- Rule 1 (S3, S4): X conflicts with all, S with X, where one path is a prefix of the other. A claim
 --   enters when it conflicts with no holder and no earlier waiter, and fewer than `limit` hold.
 --   Whoever has no path overlaps with everybody: it is enough to count those.
 -- Rule 2: a verb first settles the record: holders whose time is over go, waiters move up.
 -- Rule 3 (S18): a token is max(floor + 1, clock), minted with the grant.
--- Rule 4 (S19): the hash outlives the token's own time, and the last touch, by a day; from then on
---   the clock alone keeps tokens rising.
+-- Rule 4 (S19): the hash outlives the token's own time by one to two days; from then on the clock
+--   alone keeps tokens rising.
 -- Rule 5: a server without memory left refuses a script's first write if it needs some. Wherever a
 --   lock is renewed or given back, the first write is one that needs none.
 
 local DAY = 86400000000
-local TOKENS_END = 9007199254740992
 local BATCH = 500
 
 -- The queue's part: let the waiters have the room there is; is nobody left; who waits?
 local move_up, idle, waiting
-
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-if now >= TOKENS_END then
-  return redis.error_reply('CLOCK this server says it is later than the year 2255')
-end
 
 local function int(number)
   return string.format('%.0f', number)
 end
 
 local function open(key, queue, owner)
-  local found = redis.call('HMGET', key, 'f', 'm', owner)
+  local found = redis.call('HMGET', key, 'f', 'm', 'b', owner)
   local r = {
-    key = key, queue = queue, floor = tonumber(found[1] or 0), mine = found[3], soonest = 0,
-    limit = 0, plain = 0, exclusive = 0, pathed = 0, gone = {}, new = {}, seated = {},
+    key = key, queue = queue, floor = tonumber(found[1] or 0), buried = tonumber(found[3] or 0),
+    mine = found[4], soonest = 0, limit = 0, plain = 0, exclusive = 0, pathed = 0, waiting = 0,
+    gone = {}, new = {}, seated = {},
   }
   if found[2] then
-    local kind, limit, soonest, plain, exclusive, pathed =
-      string.match(found[2], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
-    r.kind, r.limit, r.soonest = kind, tonumber(limit), tonumber(soonest)
+    local kind, limit, soonest, plain, exclusive, pathed, waiting =
+      string.match(found[2], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    r.kind, r.limit, r.soonest, r.waiting = kind, tonumber(limit), tonumber(soonest), tonumber(waiting)
     r.plain, r.exclusive, r.pathed = tonumber(plain), tonumber(exclusive), tonumber(pathed)
   end
   return r
+end
+
+-- Has this owner let go before (S6)?
+local function barred(r, owner)
+  return r.buried > now and redis.call('EXISTS', r.key .. ':x:' .. owner) == 1
+end
+
+local function bury(r, owner, millis)
+  redis.call('SET', r.key .. ':x:' .. owner, '1', 'PX', millis)
+  redis.call('HSET', r.key, 'b', int(math.max(r.buried, now + millis * 1000)))
+  redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + 2 * DAY) / 1000)))
 end
 
 local function read_holder(owner, text)
@@ -197,7 +206,7 @@ local function in_batches(command, key, list)
 end
 
 local function keep(r)
-  redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + DAY) / 1000)))
+  redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + 2 * DAY) / 1000)))
 end
 
 -- Write what has changed; of a record that nobody needs, the floor is all that stays.
@@ -209,7 +218,7 @@ local function commit(r)
   else
     new[#new + 1] = 'm'
     new[#new + 1] = r.kind .. ' ' .. int(r.limit) .. ' ' .. int(r.soonest) .. ' ' ..
-      int(r.plain) .. ' ' .. int(r.exclusive) .. ' ' .. int(r.pathed)
+      int(r.plain) .. ' ' .. int(r.exclusive) .. ' ' .. int(r.pathed) .. ' ' .. int(r.waiting)
     if #r.seated > 0 or r.raised then
       new[#new + 1] = 'f'
       new[#new + 1] = int(r.floor)

@@ -1,12 +1,12 @@
 -- End a claim, whether it holds, waits or was never seen; whoever waits moves up.
 --
--- KEYS  record, queue, tombstone
--- ARGV  owner, ttl, "mode channel path rest", linger, life of a tombstone in milliseconds
+-- KEYS  record, queue
+-- ARGV  ttl, "mode channel path rest", life of a tombstone in milliseconds, linger, owner
 -- Gives {1 = it held, time}.
 -- Rule 1 (S6): an owner nobody knows leaves a tombstone: its claim may still be on the way.
 -- Rule 2 (S31): with `linger` the seat stays taken, by nobody, for that long; a repeat changes nothing.
 
-local owner, linger = ARGV[1], tonumber(ARGV[4])
+local linger, owner = tonumber(ARGV[4]), ARGV[5]
 local r = open(KEYS[1], KEYS[2], owner)
 local held = 0
 if r.mine then
@@ -22,14 +22,11 @@ if r.mine then
     move_up(r)
   end
   commit(r)
+elseif withdraw(r, owner .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]) then
+  settle(r)
+  move_up(r)
+  commit(r)
 else
-  local member = owner .. ' ' .. ARGV[2] .. ' ' .. ARGV[3]
-  if r.kind and redis.call('ZREM', r.queue, member) == 1 then
-    settle(r)
-    move_up(r)
-    commit(r)
-  else
-    redis.call('SET', KEYS[3], '1', 'PX', ARGV[5])
-  end
+  bury(r, owner, tonumber(ARGV[3]))
 end
 return { held, now }

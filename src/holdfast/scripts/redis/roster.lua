@@ -1,34 +1,42 @@
 -- The roster of a Redlock node: proof that it remembers (S21).
 --
 -- KEYS  roster
--- ARGV  "read"
---       "form", wanted until: where there is none, note that one is being made, for some seconds
---       "join", max_ttl, nodes, out for how many microseconds, run ids of all nodes…: complete it
--- Gives {state before, time, run ids it knows…}; states: 0 = none, 1 = being made, 2 = complete.
--- Rule: a complete roster is never overwritten.
+-- ARGV  "read", this server's run id
+--       "form", its run id, wanted until: where there is none, note that one is being made
+--       "join", its run id, max_ttl, nodes, out for how many microseconds, run ids of enrolled
+--       nodes…: complete it, or let a complete one know of more runs (of all nodes: of those only)
+-- Gives {state before, time, run ids it knows…}; states: 0 = none, 1 = being made, 2 = complete,
+-- 3 = of an earlier run of this server.
+-- Rule: max_ttl, nodes and quarantine of a complete roster are never overwritten in the same run.
 
 local FORMING = 10000
-local roster = KEYS[1]
+local roster, run = KEYS[1], ARGV[2]
 local known = redis.call('HGETALL', roster)
-local state = 0
-local answer = { 0, now }
+local fields, answer = {}, { 0, now }
 for at = 1, #known, 2 do
+  fields[known[at]] = known[at + 1]
   local id = string.match(known[at], '^run:(.*)$')
   if id then answer[#answer + 1] = id end
-  if known[at] == 'max_ttl' then
-    state = 2
-  elseif state == 0 then
-    state = 1
-  end
+end
+local state = 0
+if fields.max_ttl then
+  state = fields.self == run and 2 or 3
+elseif fields.forming then
+  state = 1
 end
 answer[1] = state
-if ARGV[1] == 'form' and state == 0 and now <= tonumber(ARGV[2]) then
+if ARGV[1] == 'form' and state == 0 and now <= tonumber(ARGV[3]) then
   redis.call('HSET', roster, 'forming', '1')
   redis.call('PEXPIRE', roster, FORMING)
-elseif ARGV[1] == 'join' and state < 2 then
-  redis.call('HSET', roster, 'max_ttl', ARGV[2], 'nodes', ARGV[3],
-    'until', int(now + tonumber(ARGV[4])))
-  for at = 5, #ARGV do redis.call('HSET', roster, 'run:' .. ARGV[at], '1') end
-  redis.call('PERSIST', roster)
+elseif ARGV[1] == 'join' then
+  if state ~= 2 then
+    redis.call('HSET', roster, 'max_ttl', ARGV[3], 'nodes', ARGV[4],
+      'until', int(now + tonumber(ARGV[5])), 'self', run)
+    redis.call('PERSIST', roster)
+  end
+  if #ARGV - 5 == tonumber(ARGV[4]) then
+    for at = 3, #answer do redis.call('HDEL', roster, 'run:' .. answer[at]) end
+  end
+  for at = 6, #ARGV do redis.call('HSET', roster, 'run:' .. ARGV[at], '1') end
 end
 return answer

@@ -89,6 +89,10 @@ class Proxy:
         """Let every reply that arrives from now on take that much longer."""
         self._change(delay=seconds)
 
+    def lead_to(self, target: int) -> None:
+        """Forward new connections to another port; those that are open stay where they are."""
+        self._order(lambda: setattr(self, "_target", target))
+
     def close_all(self) -> None:
         """Reset all connections; new ones are welcome."""
         self._order(lambda: self._drop(list(self._links)))

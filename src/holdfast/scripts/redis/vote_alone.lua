@@ -1,0 +1,25 @@
+-- A vote for a name that nobody holds or waits for on this node: what happens most, so it comes
+-- before anything else is even defined. See record.lua for the record, vote.lua for the arguments.
+do
+  local found = redis.call('HMGET', KEYS[1], 'm', 'f', 'k', 'b')
+  local roster = redis.call('HMGET', KEYS[3], 'max_ttl', 'nodes', 'until', 'self')
+  local proposal, floor = tonumber(ARGV[11]), tonumber(found[2] or 0)
+  if not found[1] and tonumber(found[4] or 0) <= now and now <= tonumber(ARGV[14]) and
+      roster[1] == ARGV[7] and roster[2] == ARGV[8] and roster[4] == ARGV[13] and
+      tonumber(roster[3]) <= now and
+      proposal > floor and proposal <= math.max(now, floor) + 60000000 then
+    local expires = string.format('%.0f', now + ARGV[4])
+    local m = ARGV[1] .. ' ' .. expires .. ' ' .. ARGV[5]
+    local holder = ARGV[11] .. ' ' .. expires .. ' ' .. string.format('%.0f', now) .. ' 0 0 ' ..
+      ARGV[4] .. ' ' .. ARGV[2] .. ' ' .. string.match(ARGV[6], '^%u (%S+) ') .. ' ' .. ARGV[3] ..
+      ' ' .. string.match(ARGV[6], '^%u %S+ %S+ (.*)$')
+    if tonumber(found[3] or 0) > proposal then
+      redis.call('HSET', KEYS[1], 'f', ARGV[11], 'm', m, ARGV[9], holder)
+    else
+      local day = string.format('%.0f', proposal + 86400000000)
+      redis.call('HSET', KEYS[1], 'f', ARGV[11], 'm', m, ARGV[9], holder, 'k', day)
+      redis.call('PEXPIREAT', KEYS[1], string.format('%.0f', math.floor(proposal / 1000) + 172800000))
+    end
+    return { 'granted', now, proposal }
+  end
+end
