@@ -7,13 +7,24 @@ from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One line of the table: a figure, its unit, and the aim it must not exceed, if any."""
+    """One line of the table: a figure (NaN: none, the note says why), its unit, and its aim.
+
+    An aim is the most that the figure may be, or the least if `at_least`.
+    """
 
     what: str
     value: float
     unit: str
     aim: float | None = None
     note: str = ""
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the aim is met; None where there is no aim."""
+        if self.aim is None:
+            return None
+        return self.value >= self.aim if self.at_least else self.value <= self.aim
 
 
 Step = Callable[[], list[Row]]
@@ -31,4 +42,21 @@ def _sqlite(quick: bool) -> list[Step]:
     return steps(quick)
 
 
-FLOORS: dict[str, Callable[[bool], list[Step]]] = {"memory": _memory, "sqlite": _sqlite}
+def _redis(quick: bool) -> list[Step]:
+    from .redis_floor import steps
+
+    return steps(quick)
+
+
+def _redlock(quick: bool) -> list[Step]:
+    from .redlock_floor import steps
+
+    return steps(quick)
+
+
+FLOORS: dict[str, Callable[[bool], list[Step]]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "redis": _redis,
+    "redlock": _redlock,
+}

@@ -40,11 +40,27 @@ def floor(engines: tuple[str, ...], quick: bool, as_json: bool) -> None:
                 rows.extend(step())
                 bar.update(1)
     if as_json:
-        click.echo(json.dumps([row._asdict() for row in rows], indent=2))
+        click.echo(json.dumps([_document(row) for row in rows], indent=2))
         return
     width = max(len(row.what) for row in rows)
     for row in rows:
-        mark = "" if row.aim is None else ("  ok" if row.value <= row.aim else "  MISSED")
-        aim = "" if row.aim is None else f"  (aim ≤ {row.aim:g}{row.unit})"
-        value = "" if math.isnan(row.value) else f"{row.value:.3g}{row.unit}"
-        click.echo(f"{row.what:<{width}}  {value:>9}{aim}{mark}  {row.note}")
+        click.echo(f"{row.what:<{width}}  {_figure(row):>9}{_judgement(row)}  {row.note}")
+
+
+def _document(row: Row) -> dict[str, object]:
+    """Return a row for JSON, which has no word for what is not a number."""
+    return row._asdict() | {"value": row.value if math.isfinite(row.value) else None}
+
+
+def _figure(row: Row) -> str:
+    if math.isnan(row.value):
+        return ""
+    digits = ",.0f" if 1000 <= row.value < math.inf else ".3g"
+    return f"{row.value:{digits}}{row.unit}"
+
+
+def _judgement(row: Row) -> str:
+    if row.aim is None:
+        return ""
+    sign, word = "≥" if row.at_least else "≤", "ok" if row.met else "MISSED"
+    return f"  (aim {sign} {row.aim:g}{row.unit})  {word}"

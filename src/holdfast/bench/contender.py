@@ -1,0 +1,127 @@
+"""A process whose threads all want one lock: started by `contest`, talks in lines of JSON.
+
+contender.py KIND THREADS ADDRESS…   say that it is ready; then for each line "KEY WARM SECONDS"
+let the threads take turns that long, and say how many turns each had after the first WARM seconds
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from importlib import import_module
+from typing import Any
+
+from .. import connect
+from .redis_peers import TTL, client, why_not
+from .redis_servers import url_of
+
+Turn = Callable[[], bool]  # take the lock and give it back; False: it was not to be had
+MakeTurn = Callable[[str], Turn]
+
+
+def _holdfast(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
+    ours = stack.enter_context(connect(url_of(addresses)))
+
+    def make(key: str) -> Turn:
+        lock = ours.lock(key, ttl=TTL)
+
+        def turn() -> bool:
+            lease = lock.acquire()
+            if lease is None:
+                return False
+            lease.release()
+            return True
+
+        return turn
+
+    return make
+
+
+def _python_redis_lock(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
+    redis, module = client(stack, addresses[0]), import_module("redis_lock")
+
+    def make(key: str) -> Turn:
+        lock = module.Lock(redis, key, expire=TTL, auto_renewal=False)
+
+        def turn() -> bool:
+            lock.acquire()
+            lock.release()
+            return True
+
+        return turn
+
+    return make
+
+
+def _redlock_py(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
+    manager = import_module("redlock").Redlock([client(stack, one) for one in addresses])
+
+    def make(key: str) -> Turn:
+        def turn() -> bool:
+            lock = manager.lock(key, TTL * 1000)
+            if lock:
+                manager.unlock(lock)
+            return bool(lock)
+
+        return turn
+
+    return make
+
+
+KINDS: dict[str, Callable[[ExitStack, Sequence[str]], MakeTurn]] = {
+    "holdfast": _holdfast,
+    "python-redis-lock": _python_redis_lock,
+    "redlock-py": _redlock_py,
+}
+
+
+def contend(make: MakeTurn, threads: int, key: str, warm: float, seconds: float) -> dict[str, Any]:
+    """Let the threads take turns; return how many each had, or what went wrong."""
+    counts, problems = [0] * threads, list[str]()
+    begin = time.monotonic() + warm
+    end = begin + seconds
+
+    def work(number: int) -> None:
+        try:
+            turn = make(key)
+            now = 0.0
+            while now < end:
+                had = turn()
+                now = time.monotonic()
+                if had and begin <= now < end:
+                    counts[number] += 1
+        except Exception as error:
+            problems.append(why_not(error))
+
+    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for one in workers:
+        one.start()
+    for one in workers:
+        one.join()
+    return {"problem": problems[0]} if problems else {"counts": counts}
+
+
+def main(kind: str, threads: str, *addresses: str) -> None:
+    """Do what the lines on standard input say, until there are no more."""
+    with ExitStack() as stack:
+        try:
+            make = KINDS[kind](stack, addresses)
+        except Exception as error:
+            _say({"problem": why_not(error)})
+            return
+        _say({})
+        for line in sys.stdin:
+            key, warm, seconds = line.split()
+            _say(contend(make, int(threads), key, float(warm), float(seconds)))
+
+
+def _say(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
