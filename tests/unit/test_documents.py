@@ -6,13 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from holdfast.testing.servers import RedisServer, need, redis_program
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+REDIS = re.compile(r"\b([a-z][\w.-]*):6379\b")  # a host that an example names
 BLOCKS = [
     pytest.param(page, block, id=f"{page.relative_to(ROOT)}-{number}")
     for page in PAGES
@@ -22,8 +26,18 @@ BLOCKS = [
 
 @pytest.mark.parametrize(("page", "block"), BLOCKS)
 def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> None:
-    """A reader who copies the example gets what the page says."""
-    script = tmp_path / "example.py"
+    """A reader who copies the example gets what the page says; the servers it names are real."""
+    with ExitStack() as stack:
+        servers = {
+            host: stack.enter_context(RedisServer(need(redis_program)))
+            for host in sorted(set(REDIS.findall(block)))
+        }
+        text = REDIS.sub(lambda found: f"127.0.0.1:{servers[found[1]].port}", block)
+        run_example(text, tmp_path / "example.py")
+
+
+def run_example(block: str, script: Path) -> None:
+    """Run an example in a process of its own, which must succeed."""
     script.write_text(block, encoding="utf-8")
     command = ["-W", "error"]
     if "def test_" in block or "class Test" in block:

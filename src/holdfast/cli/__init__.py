@@ -69,7 +69,8 @@ Try it, with nothing but this machine:
     envvar="HOLDFAST_URL",
     show_envvar=True,
     metavar="URL",
-    help="Where the locks are, like sqlite:///path/to/locks.db; a file of yours if not said.",
+    help="Where the locks are: sqlite:///path/to/locks.db, redis://host, redlock://h1,h2,h3 or "
+    "another engine; a file of yours if not said.",
 )
 @click.option(
     "--namespace",

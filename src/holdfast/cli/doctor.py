@@ -24,8 +24,11 @@ STYLES = {Level.OK: "green", Level.INFO: "cyan", Level.WARNING: "yellow", Level.
 def doctor(where: Where, fix: bool, as_json: bool) -> None:
     """Examine the engine: can it be reached, are locks kept, is it set up safely?
 
-    Takes and gives back a lock whose name starts with `holdfast-doctor`. Every finding comes with
-    its remedy. Exit code 0: no warnings; 1: there are some.
+    Takes and gives back a lock whose name starts with `holdfast-doctor`. With Redis and Redlock it
+    also tries every right that locks need, and looks at eviction, persistence, replicas and clocks
+    of each server. Every finding comes with its remedy.
+
+    Exit code 0: no warnings; 1: there are some.
     """
     with where.connect() as client:
         patient = Patient(client, _source(where))

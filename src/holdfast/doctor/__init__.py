@@ -18,7 +18,11 @@ from .locks import cycles_of_waits, long_held, nobody_served
 __all__ = ["Check", "Finding", "Level", "Patient", "examine"]
 
 # Engine family -> module:function. The function yields findings like any check.
-ENGINE_CHECKS = {"sqlite": "holdfast.doctor.sqlite:check"}
+ENGINE_CHECKS = {
+    "sqlite": "holdfast.doctor.sqlite:check",
+    "redis": "holdfast.doctor.redis:check",
+    "redlock": "holdfast.doctor.redlock:check",
+}
 
 BEFORE: tuple[Check, ...] = (settings,)
 AFTER: tuple[Check, ...] = (
