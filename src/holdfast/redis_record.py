@@ -79,8 +79,8 @@ def read_snapshot(key: str, now: int, shown: Reply) -> Snapshot:
 
 
 def _holder(now: int, owner: bytes, text: bytes) -> Entry:
-    token, expires, since, _, _, _, mode, _, path, rest = text.decode().split(" ", 9)
-    left = (int(expires) - now) / MICROS
+    token, start, since, _, _, ttl, mode, _, path, rest = text.decode().split(" ", 9)
+    left = (int(start) + int(ttl) - now) / MICROS
     return _entry(owner.decode(), int(token), int(since), left, mode, path, rest)
 
 

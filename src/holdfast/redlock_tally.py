@@ -25,6 +25,7 @@ class Tally:
     granted: list[int] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)
     silent: list[int] = field(default_factory=list)
+    unsure: list[int] = field(default_factory=list)  # silent, but asked: they may have granted
     strangers: list[int] = field(default_factory=list)
     floors: list[int] = field(default_factory=list)  # of nodes that have seen a higher token
     late: int = 0
@@ -45,6 +46,8 @@ def count_votes(answers: Sequence[Any], proposal: int) -> Tally:
     for number, answer in enumerate(answers):
         if type(answer) is not list:
             tally.silent.append(number)
+            if answer is not None:
+                tally.unsure.append(number)
             continue
         kind, now = answer[0], int(answer[1])
         if kind == b"granted":
@@ -88,14 +91,21 @@ def main_holder(tally: Tally, blocking: int) -> Holder | None:
     return None
 
 
-def propose(times: Sequence[float], floor: int) -> int:
-    """Return a token above `floor` and at the highest node time (in seconds) that can be trusted.
+def unanimous(answers: Sequence[Any], proposal: int) -> bool:
+    """Say whether every node granted the proposed token: the usual case, told quickly."""
+    for answer in answers:
+        if type(answer) is not list or answer[0] != b"granted" or answer[2] != proposal:
+            return False
+    return True
+
+
+def trusted(clocks: Sequence[float]) -> float:
+    """Return the highest of the nodes' clocks (in seconds) that is not far off the middle one.
 
     A node whose clock is far off does not number anything: the others would refuse it.
     """
-    middle = median_low(times)
-    highest = max(time for time in times if abs(time - middle) <= NEAR)
-    return max(floor + 1, int(highest * 1e6))
+    middle = median_low(clocks)
+    return max(one for one in clocks if abs(one - middle) <= NEAR)
 
 
 def free_slot(tally: Tally, limit: int, quorum: int, nodes: int, chance: float) -> int | None:

@@ -87,11 +87,12 @@ class Keeper:
                     lease._state = RELEASED
             if state != HELD:
                 return self._release_lost(lease)
-            if self._instant and not lease._options.at_least:
-                limit = claim.ttl / 3 if claim.ttl < 3 * RELEASE_MOST else RELEASE_MOST
-                answer: bool | None = self._engine.release(claim, limit)
+            if lease._options.at_least:
+                answer: bool | None = self._ask_to_release(lease)
             else:
-                answer = self._ask_to_release(lease)
+                limit = claim.ttl / 3 if claim.ttl < 3 * RELEASE_MOST else RELEASE_MOST
+                call = self._engine.release(claim, limit)
+                answer = call if self._instant else shield(self._runtime.tasks, call)
         except (EngineUnavailable, OutcomeUnknown):
             answer = None
             self._runtime.renewer.give_back(claim, lease.token, self._linger(lease))

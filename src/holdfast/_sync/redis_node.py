@@ -70,14 +70,24 @@ class RedisNode:
         """Run a script and return its answer, which is a list."""
         return self.ask(Template(script, 0, keys, *values), b"", timeout)
 
-    def ask(self, template: Template, tail: bytes, timeout: float) -> Reply:
-        """Run a script that was packed before, finished by its last words."""
+    def ask(
+        self, template: Template, tail: bytes, timeout: float, sent: float = 0.0, time_at: int = -1
+    ) -> Reply:
+        """Run a script that was packed before, finished by its last words.
+
+        With `sent`, the server's time is compared: it is in the answer, at `time_at`.
+        """
         reply = self.link.call(template.head + tail, timeout)
-        if type(reply) is list:
-            return reply
-        if forgotten(reply):
-            reply = self.link.call(template.in_full() + tail, timeout)
-        return self._checked(reply)
+        if type(reply) is not list:
+            if forgotten(reply):
+                reply = self.link.call(template.in_full() + tail, timeout)
+            reply = self._checked(reply)
+        if time_at >= 0:
+            received = self._clock()
+            step = self.clock.observe(sent, received, reply[time_at])
+            if step:
+                self._stepped(step, received)
+        return reply
 
     def ask_with_replicas(
         self, replicas: int, patience: float, template: Template, tail: bytes, timeout: float
@@ -142,16 +152,18 @@ class RedisNode:
             why = f"{since} and may have forgotten who held what (quarantine=True)"
             self._keep_out(received + young, why)
 
-    def observe(self, sent: float, theirs: int, received: float | None = None) -> None:
+    def observe(self, sent: float, theirs: int, received: float) -> None:
         """Take note of the server's time in an answer; a clock that was set is an event."""
-        received = self._clock() if received is None else received
         step = self.clock.observe(sent, received, theirs)
         if step:
-            if self.report is not None:
-                self.report(events.ClockStep, node=self.location, step=step)
-            if self._blocks:
-                why = f"its clock was set by {step:+.3g} s (on_clock_step='block')"
-                self._keep_out(received + self._max_ttl, why)
+            self._stepped(step, received)
+
+    def _stepped(self, step: float, now: float) -> None:
+        if self.report is not None:
+            self.report(events.ClockStep, node=self.location, step=step)
+        if self._blocks:
+            why = f"its clock was set by {step:+.3g} s (on_clock_step='block')"
+            self._keep_out(now + self._max_ttl, why)
 
     def _keep_out(self, until: float, why: str) -> None:
         self.out_until, self._out_because = max(self.out_until, until), why

@@ -30,7 +30,7 @@ class Link:
         self.greeting = Greeting()
         self.on_greeting: Callable[[Greeting, float, float], None] = lambda *_: None
         self._idle: list[Connection] = []
-        self._mail: Connection | None = None
+        self.mail: Connection | None = None
         self._mutex = Mutex()
         self._closed = False
 
@@ -39,13 +39,14 @@ class Link:
 
         What `follow` makes of the reply goes out on the same connection; both are returned then.
         """
+        connection: Connection | None = None
         try:
-            connection: Connection | None = self._idle.pop()
+            connection = self._idle.pop()
+            if time.monotonic() - connection.used > IDLE_TRUST:
+                self._idle.append(connection)
+                connection = self.take()
         except IndexError:
-            connection = None
-        if connection is not None and time.monotonic() - connection.used > IDLE_TRUST:
-            self._idle.append(connection)
-            connection = self.take()
+            pass
         if connection is None:
             if follow is None:
                 return self._first_call(request, timeout)
@@ -67,24 +68,32 @@ class Link:
         except BaseException:
             connection.close()
             raise
-        self.give_back(connection)
+        connection.used = time.monotonic()
+        self._idle.append(connection)
+        if self._closed:
+            self._drop_idle()
         return reply
 
-    def take(self) -> Connection | None:
+    def take(self, now: float | None = None) -> Connection | None:
         """Return a connection that is ready, if there is one."""
+        now = time.monotonic() if now is None else now
         while self._idle:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 break
-            if time.monotonic() - connection.used < IDLE_TRUST or not connection.stale():
+            if now - connection.used < IDLE_TRUST or not connection.stale():
                 return connection
             connection.close()
         return None
 
     def give_back(self, connection: Connection) -> None:
-        """Keep a connection whose last request was answered."""
+        """Keep a connection whose last request was answered now."""
         connection.used = time.monotonic()
+        self.keep(connection)
+
+    def keep(self, connection: Connection) -> None:
+        """Keep a connection that may be used again."""
         self._idle.append(connection)
         if self._closed:
             self._drop_idle()
@@ -130,7 +139,7 @@ class Link:
     @property
     def listening(self) -> bool:
         """Whether messages on our channel reach us."""
-        return self._mail is not None
+        return self.mail is not None
 
     def listen(
         self,
@@ -148,7 +157,7 @@ class Link:
         if not self._mutex.acquire(timeout=max(0.0, timeout)):
             return True  # another thread is trying
         try:
-            if self._mail is not None or self._closed:
+            if self.mail is not None or self._closed:
                 return True
             connection = self.make()
             try:
@@ -167,7 +176,7 @@ class Link:
                 connection.close()
                 return False
             connection.socket.setblocking(False)
-            self._mail = connection
+            self.mail = connection
         finally:
             self._mutex.release()
 
@@ -192,7 +201,7 @@ class Link:
     def leave(self) -> None:
         """Trust no connection any more: the server, or the way to it, is not what it was."""
         self._drop_idle()
-        mail = self._mail
+        mail = self.mail
         if mail is not None:
             try:
                 mail.socket.shutdown(socket.SHUT_RDWR)  # the reader sees its end, and says so
@@ -201,8 +210,8 @@ class Link:
 
     def _hang_up(self, connection: Connection) -> None:
         with self._mutex:
-            if self._mail is connection:
-                self._mail = None
+            if self.mail is connection:
+                self.mail = None
         connection.close()
 
     # --- The end. ---
@@ -211,15 +220,15 @@ class Link:
         """Close all connections; the reader must be closed before."""
         self._closed = True
         self._drop_idle()
-        if self._mail is not None:
-            self._hang_up(self._mail)
+        if self.mail is not None:
+            self._hang_up(self.mail)
 
     def abandon(self) -> None:
         """In a forked child: close our copies of the parent's sockets (TLS too: no goodbye)."""
         self._drop_idle()
-        if self._mail is not None:
-            self._mail.close()
-            self._mail = None
+        if self.mail is not None:
+            self.mail.close()
+            self.mail = None
         self._mutex = Mutex()
 
     def _drop_idle(self) -> None:

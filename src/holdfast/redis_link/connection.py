@@ -28,6 +28,7 @@ CHUNK = 65536
 SMALL = 2048  # most replies; room for more costs time even if it stays empty
 KERNEL_TIMEOUTS = sys.platform == "linux"  # a time-out without a poll() before every recv()
 NEAR, FAIR = 0.9, 0.95  # how exactly a time-out is kept, for the sake of not setting it each time
+SEND_MOST = 5.0  # seconds that the first request of a connection may take to leave
 CLOSED = "the connection was closed"
 
 _PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
@@ -115,7 +116,11 @@ class Connection:
             return False
         if self.request:
             request, self.request = self.request, b""
+            self.set_timeout(SEND_MOST)
             self.socket.sendall(request)
+            if self._tls:  # it may be readable and have nothing for us: half a record
+                self.socket.setblocking(False)
+                self._timeout = -1.0
             self.wants = select.POLLIN
             return False
         if self.reply is False:
@@ -142,7 +147,8 @@ class Connection:
         if len(self._replies) < self._left:
             return False
         self.greeting = read_greeting(self.settings, self._replies)
-        self.socket.setblocking(True)
+        if not self._tls:
+            self.socket.setblocking(True)
         return True
 
     def _shake_hands(self) -> bool:
@@ -193,6 +199,7 @@ class Connection:
 
     def begin(self, request: bytes, timeout: float) -> None:
         """Send a request, on a connection that is ready, to be finished later."""
+        self.reply = False
         self.wants = select.POLLIN
         try:
             if not NEAR * timeout <= self._timeout <= timeout:
@@ -201,15 +208,20 @@ class Connection:
         except OSError as error:
             self.reply = error
 
-    def finish(self) -> None:
-        """Wait for the reply, but not for the second half of one."""
+    def finish(self) -> Reply:
+        """Wait for the reply, but not for the second half of one: then it is False."""
         if self.reply is False:
             try:
-                self.receive()
+                data = self.socket.recv(SMALL)
+                if not data:
+                    raise ConnectionError(CLOSED)
+                self.reader.feed(data)
+                self.reply = self.reader.gets()
             except (BlockingIOError, TimeoutError):
-                return
+                pass
             except OSError as error:
                 self.reply = error
+        return self.reply
 
     def set_timeout(self, timeout: float) -> None:
         """Let the socket wait that long at most."""

@@ -40,39 +40,58 @@ async def afan_out(
 
 def fan_out(links: Sequence[Link], requests: Sequence[bytes], timeout: float) -> list[Reply]:
     """Send to each link its request; return the answers in the same order."""
-    deadline = time.monotonic() + timeout
-    answers: list[Reply] = [None] * len(links)
-    ready: list[tuple[int, Connection]] = []
-    others: list[tuple[int, Connection]] = []
+    started = time.monotonic()
+    answers: list[Reply] = []
+    taken: list[Connection | None] = []
     try:
-        for number, link in enumerate(links):
-            connection = link.take()
+        for link, request in zip(links, requests, strict=True):
+            connection = link.take(started)
+            taken.append(connection)
             if connection is not None:
-                ready.append((number, connection))
-                connection.reply = False
-                connection.begin(requests[number], timeout)
-                continue
+                connection.begin(request, timeout)
+        patient = started + timeout * IN_NO_TIME
+        for connection in taken:
+            if connection is None or connection.finish() is False:
+                break
+            now = time.monotonic()
+            connection.used = now
+            answers.append(connection.reply)
+            if now > patient:
+                break
+        if len(answers) < len(links) or any(isinstance(one, OSError) for one in answers):
+            return _patiently(links, requests, taken, started + timeout, timeout)
+    except BaseException:
+        for connection in taken:
+            if connection is not None:
+                connection.close()
+        raise
+    for link, connection in zip(links, taken, strict=True):
+        assert connection is not None
+        link.keep(connection)
+    return answers
+
+
+def _patiently(
+    links: Sequence[Link],
+    requests: Sequence[bytes],
+    taken: list[Connection | None],
+    deadline: float,
+    timeout: float,
+) -> list[Reply]:
+    """Connect to those that are not there yet, and wait for all the others together."""
+    answers: list[Reply] = [None] * len(links)
+    for number, link in enumerate(links):
+        if taken[number] is None:
             try:
-                connection = link.make()
+                connection = taken[number] = link.make()
             except EngineUnavailable as error:
                 answers[number] = error
-                continue
-            connection.request = requests[number]
-            others.append((number, connection))
-        patient = deadline - timeout * (1 - IN_NO_TIME)
-        for at, (_, connection) in enumerate(ready):
-            connection.finish()
-            if time.monotonic() > patient:
-                others += [one for one in ready[at:] if one[1].reply is False]
-                break
-        if others:
-            drive([connection for _, connection in others], deadline)
-    except BaseException:
-        for _, connection in (*ready, *others):
-            connection.close()
-        raise
-    for number, connection in dict((*ready, *others)).items():
-        answers[number] = _settle(links[number], connection, timeout)
+            else:
+                connection.request = requests[number]
+    drive([one for one in taken if one is not None and one.reply is False], deadline)
+    for number, one in enumerate(taken):
+        if one is not None:
+            answers[number] = _settle(links[number], one, timeout)
     return answers
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from ..errors import EngineUnavailable, NotSupported
+from ..errors import EngineUnavailable, MissingDriver, NotSupported
 
 SCHEMES = ("redis", "rediss", "redis+unix", "valkey", "redis+sentinel")
 OPTIONS = (
@@ -196,10 +196,16 @@ def ask_sentinel(
     hosts: list[tuple[str, int]], service: str, login: Mapping[str, Any]
 ) -> tuple[str, int]:
     """Return the address of the master that Sentinel names now; `login` is for the Sentinels."""
-    from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError
-    from redis.retry import Retry
-    from redis.sentinel import Sentinel
+    try:
+        from redis.backoff import NoBackoff
+        from redis.exceptions import RedisError
+        from redis.retry import Retry
+        from redis.sentinel import Sentinel
+    except ImportError as error:
+        raise MissingDriver(
+            f"Sentinel is asked through {error.name}, which is not installed: "
+            'pip install "holdfast[redis]".'
+        ) from error
 
     options = {"socket_timeout": SENTINEL_TIMEOUT, "retry": Retry(NoBackoff(), 0), **login}
     sentinel: Any = Sentinel(hosts, sentinel_kwargs=options)  # type: ignore[no-untyped-call]

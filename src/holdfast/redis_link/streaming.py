@@ -171,7 +171,7 @@ class AsyncLink:
         self._clock = clock
         self._stream: Stream | None = None
         self._opening: asyncio.Task[Stream] | None = None
-        self._mail: Stream | None = None
+        self.mail: Stream | None = None
         self._subscribing: asyncio.Task[bool] | None = None
         self._streams: set[Stream] = set()
         self._closed = False
@@ -211,8 +211,8 @@ class AsyncLink:
     def leave(self) -> None:
         """Trust no connection any more: the server, or the way to it, is not what it was."""
         self.retire()
-        if self._mail is not None:
-            self._mail.abort()
+        if self.mail is not None:
+            self.mail.abort()
 
     async def _ready(self, timeout: float) -> Stream:
         if self._opening is None:
@@ -277,7 +277,7 @@ class AsyncLink:
     @property
     def listening(self) -> bool:
         """Whether messages on our channel reach us."""
-        return self._mail is not None
+        return self.mail is not None
 
     async def listen(
         self,
@@ -325,13 +325,13 @@ class AsyncLink:
 
         def gone(stream: Stream) -> None:
             self._streams.discard(stream)
-            if self._mail is stream:
-                self._mail = None
+            if self.mail is stream:
+                self.mail = None
                 lost()
 
         stream.hear = hear
         stream.lost = gone
-        self._mail = stream
+        self.mail = stream
         if stream.closed:
             gone(stream)
         return True
@@ -348,7 +348,7 @@ class AsyncLink:
                 tasks.append(task)
         if tasks:
             await asyncio.wait(tasks)
-        self._stream = self._mail = None
+        self._stream = self.mail = None
         for stream in list(self._streams):
             stream.abort()
         if self._streams:
@@ -359,5 +359,5 @@ class AsyncLink:
         """In a forked child: nothing of this is ours."""
         for stream in self._streams:
             stream.abandon()
-        self._streams, self._stream, self._mail = set(), None, None
+        self._streams, self._stream, self.mail = set(), None, None
         self._opening = self._subscribing = None

@@ -114,6 +114,8 @@ class AsyncRedisEngine(AsyncEngine):
         )
         self._clock = clock
         self._replicas = replicas
+        # Whether replicas have it, and what the clock says now, only an answer tells.
+        self._confirms = replicas > 0 or on_clock_step == "block"
         self._rules: dict[str, Any] = {
             "max_ttl": max_ttl,
             "quarantine": quarantine,
@@ -127,6 +129,7 @@ class AsyncRedisEngine(AsyncEngine):
         """Know nothing yet: no connections, no waiters."""
         self.node = AsyncRedisNode(self._settings, self._clock, **self._rules)
         self.node.report = self._report
+        self._link = self.node.link
         self._inbox = AsyncInbox()
         self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
         self._channel = f"holdfast:{token_hex(8)}"
@@ -138,12 +141,13 @@ class AsyncRedisEngine(AsyncEngine):
 
     async def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """See AsyncEngine."""
-        sent, left = self._clock(), timeout
-        if not self.node.listening:
+        left = timeout
+        if self._link.mail is None:
+            sent = self._clock()
             await self._listen(timeout / 2)
             left -= self._clock() - sent
         if claim.queue:
-            self._inbox.expect(claim.owner)
+            self._inbox.slots[claim.owner] = None  # pushes may come from now on
         sent = self._clock()
         reply = await self._claim_once(claim, sent, left)
         if reply[0] == b"late":  # by what we knew of the server's clock; we know better now
@@ -153,7 +157,9 @@ class AsyncRedisEngine(AsyncEngine):
         kind = reply[0]
         if kind == b"granted":
             if claim.queue:
-                self._forget(claim.owner)
+                self._inbox.slots.pop(claim.owner, None)
+                if self._anchors:
+                    self._anchors.pop(claim.owner, None)
             return tuple.__new__(Grant, (reply[2], validity(sent, claim.ttl)))
         if kind == b"busy":
             return self._busy(claim, sent, reply)
@@ -174,34 +180,32 @@ class AsyncRedisEngine(AsyncEngine):
         node = self.node
         if sent < node.out_until:
             raise node.kept_out(sent)
-        template, _ = self._templates(claim)
+        template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[0]
         owner = claim.owner.encode()
         until = node.clock.latest(sent + timeout)
         tail = CLAIM_TAIL % (len(owner), owner, claim.queue, until)
         if not self._replicas:
-            reply = await node.ask(template, tail, timeout)
+            reply = await node.ask(template, tail, timeout, sent, 1)
         else:
-            patience = min(timeout / 2, claim.ttl / 3, 1.0)  # of the grant enough must be left
+            # While the server waits for replicas, renewals wait behind it: not for long.
+            patience = min(timeout / 2, claim.ttl / 6, 1.0)
             reply = await node.ask_with_replicas(self._replicas, patience, template, tail, timeout)
-        node.observe(sent, reply[1])
+            node.observe(sent, reply[1], self._clock())
         if sent < node.out_until:  # since this very answer
             raise node.kept_out(sent)
         return reply
 
-    def _templates(self, claim: Claim) -> tuple[Template, Template]:
-        """Return how claims and releases of the same terms begin."""
-        terms = claim[:TERMS]
-        found = self._packed.get(terms)
-        if found is None:
-            if len(self._packed) >= REMEMBERED:
-                self._packed.clear()
-            keys, text = keys_of(claim.key), claim_text(claim, self._channel)
-            words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
-            found = self._packed[terms] = (
-                Template(CLAIM, 3, 2, *keys, *words),
-                Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
-            )
-        return found
+    def _pack(self, claim: Claim) -> tuple[Template, Template]:
+        """Return how claims and releases of the same terms begin, and keep it."""
+        if len(self._packed) >= REMEMBERED:
+            self._packed.clear()
+        keys, text = keys_of(claim.key), claim_text(claim, self._channel)
+        words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
+        packed = self._packed[claim[:TERMS]] = (
+            Template(CLAIM, 3, 2, *keys, *words),
+            Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
+        )
+        return packed
 
     def _busy(self, claim: Claim, sent: float, reply: Reply) -> Queued:
         now, position = reply[1:3]
@@ -236,7 +240,7 @@ class AsyncRedisEngine(AsyncEngine):
         sent = self._clock()
         left = timeout - (sent - started)
         reply = await self.node.run(RENEW, left, len(keys), *keys, *values)
-        self.node.observe(sent, int(reply[0]))
+        self.node.observe(sent, reply[0], self._clock())
         return [
             Renewal(Outcome.RENEWED, validity(sent, claim.ttl))
             if found == 1
@@ -248,12 +252,10 @@ class AsyncRedisEngine(AsyncEngine):
         """See AsyncEngine."""
         if self._inbox.slots:
             self._forget(claim.owner)
-        _, template = self._templates(claim)
-        owner, pause = claim.owner.encode(), b"%d" % micros(linger)
+        template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1]
+        owner, pause = claim.owner.encode(), b"%d" % micros(linger) if linger else b"0"
         tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
-        sent = self._clock()
-        reply = await self.node.ask(template, tail, timeout)
-        self.node.observe(sent, int(reply[1]))
+        reply = await self.node.ask(template, tail, timeout, self._clock(), 1)
         return bool(reply[0])
 
     async def inspect(self, key: str, timeout: float) -> Snapshot:
@@ -317,7 +319,7 @@ class AsyncRedisEngine(AsyncEngine):
             received = self._clock()
             until = received  # without an anchor: to be confirmed
             anchor = self._anchors.get(owner)
-            if anchor is not None and not self._replicas:  # that they have it is to be confirmed
+            if anchor is not None and not self._confirms:
                 ours, theirs, ttl = anchor
                 until = pushed_validity(
                     anchor=ours,

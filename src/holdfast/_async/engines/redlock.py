@@ -35,7 +35,7 @@ from ...rules import validity
 from ..engine import AsyncEngine, Notice, Report
 from ..inbox import AsyncInbox
 from .redlock_look import look, names
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer
+from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, is_answer, question
 from .redlock_roster import roster_key
 from .redlock_voting import AsyncVoting, seat
 
@@ -110,6 +110,7 @@ class AsyncRedlockEngine(AsyncEngine):
             self._nodes, self._clock, self._channel, self._max_ttl, self._node_timeout
         )
         self._greeted = False
+        self._ready = False  # all nodes are known, and heard
         self._closed = False
 
     @property
@@ -121,7 +122,8 @@ class AsyncRedlockEngine(AsyncEngine):
 
     async def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """See AsyncEngine."""
-        await self._get_ready(self._voting.patience(claim.ttl, timeout))
+        if not self._ready:
+            await self._get_ready(self._voting.patience(claim.ttl, timeout))
         if claim.queue:
             self._inbox.expect(claim.owner)
             self._hints[claim.owner] = set()
@@ -136,8 +138,12 @@ class AsyncRedlockEngine(AsyncEngine):
             await self._nodes.greet(patience)
             self._greeted = True
         now = self._clock()
+        self._ready = True
         for node in self._nodes.all:
-            if not node.listening and not node.away(now) and not self._closed:
+            if node.listening or self._closed:
+                continue
+            self._ready = False
+            if not node.away(now):
                 if self._reader is None:
                     self._reader = AsyncReader("holdfast-mail")
                 hear = partial(self._hear, node.number)
@@ -162,6 +168,7 @@ class AsyncRedlockEngine(AsyncEngine):
             self._notice(owner, Reason(rest[0]))
 
     def _deaf(self) -> None:
+        self._ready = False
         for owner in list(self._inbox.slots):
             self._inbox.nudge(owner)
 
@@ -174,14 +181,15 @@ class AsyncRedlockEngine(AsyncEngine):
     async def renew(self, claims: Sequence[Claim], timeout: float) -> list[Renewal]:
         """See AsyncEngine."""
         patience = self._voting.patience(min(claim.ttl for claim in claims), timeout)
-        await self._get_ready(patience)
+        if not self._ready:
+            await self._get_ready(patience)
         keys = [one for claim in claims for one in keys_of(claim.key)]
         values = [
             one for claim in claims for one in (claim.owner, claim.revision, micros(claim.ttl))
         ]
         sent = self._clock()
-        question = Question(RENEW, len(keys), *keys, *values, time_at=0)
-        answers = await self._nodes.ask(question, patience)
+        renewing = question(RENEW, len(keys), *keys, *values, time_at=0)
+        answers = await self._nodes.ask(renewing, patience)
         heard = [answer for answer in answers if is_answer(answer)]
         if len(heard) < self._quorum and len(heard) < self._nodes.blocking:
             raise self._nodes.missing(answers)
@@ -215,21 +223,21 @@ class AsyncRedlockEngine(AsyncEngine):
                 attempt = self._voting.attempts.get(claim.owner)
                 if found != 0 or renewal.outcome is not Outcome.RENEWED or attempt is None:
                     continue
-                mode, path = seat(claim, attempt)
+                mode, path = seat(claim, attempt.slot)
                 keys += keys_of(claim.key)
                 values += (claim.owner, micros(claim.ttl), claim.family.value, claim.limit)
                 values += (mode, path, self._voting.text(claim), claim.revision, attempt.token)
             if keys:
                 roster = roster_key(claims[0].key)
-                question = Question(RESTORE, 1 + len(keys), roster, *keys, *values)
-                await self._nodes.ask(question, patience, [node])
+                restoring = question(RESTORE, 1 + len(keys), roster, *keys, *values)
+                await self._nodes.ask(restoring, patience, [node])
 
     async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See AsyncEngine."""
         self._stop_waiting_for(claim.owner)
         patience = self._voting.patience(claim.ttl, timeout)
-        question = self._voting.release_question(claim, linger)
-        answers = await self._nodes.ask(question, patience, owed=claim.ttl)
+        ending = self._voting.release_question(claim, linger)
+        answers = await self._nodes.ask(ending, patience, owed=claim.ttl)
         heard = [bool(answer[0]) for answer in answers if is_answer(answer)]
         if sum(heard) >= self._quorum:
             self._voting.attempts.pop(claim.owner, None)
@@ -254,8 +262,8 @@ class AsyncRedlockEngine(AsyncEngine):
     async def force(self, key: str, token: int | None, timeout: float) -> int:
         """See AsyncEngine."""
         wanted = "" if token is None else token
-        question = Question(FORCE, 2, *keys_of(key), wanted)
-        answers = await self._nodes.ask(question, min(timeout, 20 * self._node_timeout))
+        forcing = question(FORCE, 2, *keys_of(key), wanted)
+        answers = await self._nodes.ask(forcing, min(timeout, 20 * self._node_timeout))
         heard = [answer for answer in answers if is_answer(answer)]
         if len(heard) < self._quorum:
             raise self._nodes.missing(answers)

@@ -9,7 +9,7 @@ from ...errors import EngineUnavailable
 from ...model import Entry, Family, Mode, Snapshot
 from ...redis_link import Reply, afan_out, pack
 from ...redis_record import key_in, keys_of, load_script, read_snapshot, scan_pattern
-from .redlock_nodes import AsyncRedlockNodes, Question, is_answer
+from .redlock_nodes import AsyncRedlockNodes, is_answer, question
 
 INSPECT = load_script("inspect", "hinting")
 SCAN = 500
@@ -18,8 +18,8 @@ SCAN = 500
 async def look(nodes: AsyncRedlockNodes, keys: Sequence[str], timeout: float) -> list[Snapshot]:
     """Show records; a holder counts where a majority knows it."""
     both = [one for key in keys for one in keys_of(key)]
-    question = Question(INSPECT, len(both), *both, time_at=0)
-    answers = await nodes.ask(question, timeout)
+    looking = question(INSPECT, len(both), *both, time_at=0)
+    answers = await nodes.ask(looking, timeout)
     heard = [answer for answer in answers if is_answer(answer)]
     if len(heard) < nodes.quorum:
         raise EngineUnavailable(str(nodes.missing(answers)), engine=nodes.location)

@@ -9,6 +9,7 @@ Rule 3: two addresses of one server, a member of a Cluster, and a replica are re
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -31,33 +32,36 @@ from ..redis_node import AsyncRedisNode
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
 OWED_MOST = 1000
+PAID_AT_ONCE = 20  # debts, so that nobody waits long for those of others
 
 
 class Question:
-    """A script with its values, the same for every node but for its last words."""
+    """A script call, the same for every node but for its last words."""
 
     __slots__ = ("_tail", "_template", "time_at")
 
     def __init__(
         self,
-        script: Script,
-        keys: int,
-        *values: Any,
+        template: Template,
+        tail: Callable[[AsyncRedlockNode], bytes] | bytes = b"",
         time_at: int = 1,
-        last: tuple[int, Callable[[AsyncRedlockNode], bytes]] | None = None,
     ) -> None:
-        more, self._tail = last or (0, _nothing)
-        self._template = Template(script, more, keys, *values)
+        self._template = template
+        self._tail = tail
         self.time_at = time_at  # where in the answer the node's time is
 
     def requests(self, nodes: Sequence[AsyncRedlockNode], in_full: bool = False) -> list[bytes]:
         """Return what to send to each node."""
         head = self._template.in_full() if in_full else self._template.head
-        return [head + self._tail(node) for node in nodes]
+        tail = self._tail
+        if isinstance(tail, bytes):
+            return [head + tail] * len(nodes)
+        return [head + tail(node) for node in nodes]
 
 
-def _nothing(node: AsyncRedlockNode) -> bytes:
-    return b""
+def question(script: Script, keys: int, *values: Any, time_at: int = 1) -> Question:
+    """Return a question that is asked once, and of all nodes alike."""
+    return Question(Template(script, 0, keys, *values), time_at=time_at)
 
 
 class AsyncRedlockNode(AsyncRedisNode):
@@ -70,14 +74,18 @@ class AsyncRedlockNode(AsyncRedisNode):
         self.latency = 0.0  # seconds that the last round with an answer took
         self.error: Exception | None = None  # why there was none, if the last one had none
         self.greeted_at = 0.0
+        self.run_word = b"$0\r\n\r\n"  # its run id, packed
         self.on_new: Callable[[], None] = lambda: None
         self._failures = 0
         self._away_until = 0.0
-        self._owed: dict[Question, float] = {}  # what it must still be told, until when that counts
+        # What it must still be told, and until when that counts; the latest is at the end.
+        self._owed: deque[tuple[Question, float]] = deque(maxlen=OWED_MOST)
 
     def _greeted(self, greeting: Greeting, sent: float, received: float) -> None:
         super()._greeted(greeting, sent, received)
         self.greeted_at = received
+        run = greeting.run_id.encode()
+        self.run_word = b"$%d\r\n%b\r\n" % (len(run), run)
         self.on_new()
 
     def uptime(self) -> float:
@@ -99,17 +107,22 @@ class AsyncRedlockNode(AsyncRedisNode):
         self._failures = 0
         self._away_until = 0.0
 
+    @property
+    def troubled(self) -> bool:
+        """Whether it needs more than to be asked."""
+        return self.error is not None or bool(self._owed) or not self.greeting.run_id
+
     def owe(self, question: Question, until: float) -> None:
         """Keep what this node could not be told, for the time when it is back."""
-        if len(self._owed) < OWED_MOST:
-            self._owed[question] = until
+        self._owed.append((question, until))
 
-    def debts(self, now: float) -> list[Question]:
-        """Return what is still owed, and owe it no longer."""
-        if not self._owed:
-            return []
-        owed, self._owed = self._owed, {}
-        return [question for question, until in owed.items() if now < until]
+    def debt(self, now: float) -> tuple[Question, float] | None:
+        """Return the latest that is still owed, and owe it no longer."""
+        while self._owed:
+            question, until = self._owed.pop()
+            if now < until:
+                return question, until
+        return None
 
     def failed(self, now: float, error: Exception) -> None:
         """Take note that there was no answer."""
@@ -134,13 +147,15 @@ class AsyncRedlockNodes:
         self.quorum = quorum
         self.location = f"redlock of {len(self.all)} nodes"
         self._clock = clock
+        self._links = [node.link for node in self.all]
         self._unchecked = True
+        self._trouble = True  # until all have answered
         for number, node in enumerate(self.all):
             node.number = number
             node.on_new = self._has_news
 
     def _has_news(self) -> None:
-        self._unchecked = True
+        self._unchecked = self._trouble = True
 
     @property
     def blocking(self) -> int:
@@ -163,35 +178,84 @@ class AsyncRedlockNodes:
         timeout: float,
         only: Sequence[AsyncRedlockNode] | None = None,
         owed: float = 0.0,
+        few: bool = False,
     ) -> list[Reply]:
         """Return each node's answer, a list, or the error instead of it, in the order of nodes.
 
-        A node that cannot be told now is told when it is back, within `owed` seconds.
+        A node that cannot be told now is told when it is back, within `owed` seconds. Where `few`
+        are enough, silent nodes are left alone even if there is no majority without them.
         """
+        if self._trouble or only is not None:
+            return await self._ask_some(question, timeout, only, owed, few)
+        sent = self._clock()
+        answers = await afan_out(self._links, question.requests(self.all), timeout)
+        received = self._clock()
+        for node, answer in zip(self.all, answers, strict=True):
+            if type(answer) is not list:
+                self._trouble = True
+                return await self._sort(question, timeout, self.all, answers, sent, owed)
+            node.latency = received - sent
+            node.observe(sent, answer[question.time_at], received)
+        return answers
+
+    async def _ask_some(
+        self,
+        question: Question,
+        timeout: float,
+        only: Sequence[AsyncRedlockNode] | None,
+        owed: float,
+        few: bool,
+    ) -> list[Reply]:
+        """Ask those nodes that are likely to answer; it takes a majority of them all the same."""
         sent = self._clock()
         wanted = self.all if only is None else only
         nodes = [node for node in wanted if not node.away(sent)]
-        if len(nodes) < self.quorum:
+        if len(nodes) < self.quorum and not few:
             nodes = list(wanted)
-        requests = question.requests(nodes)
         links = [node.link for node in nodes]
-        answers = await afan_out(links, requests, timeout)
+        answers = await afan_out(links, question.requests(nodes), timeout)
+        result = await self._sort(question, timeout, nodes, answers, sent, owed)
+        for node in wanted if owed else ():
+            if node not in nodes:
+                node.owe(question, sent + owed)
+        if self._unchecked:
+            self._check_identities()
+        for node in nodes:
+            await self._pay(node, sent, timeout)
+        self._trouble = any(node.troubled for node in self.all)
+        return result
+
+    async def _pay(self, node: AsyncRedlockNode, now: float, timeout: float) -> None:
+        """Tell a node that is back what it could not be told before, the latest first."""
+        for _ in range(PAID_AT_ONCE):
+            if node.error is not None or (debt := node.debt(now)) is None:
+                return
+            question, until = debt
+            requests = question.requests([node], in_full=True)
+            answer = (await afan_out([node.link], requests, timeout))[0]
+            if not is_answer(answer):
+                node.owe(question, until)
+                return
+
+    async def _sort(
+        self,
+        question: Question,
+        timeout: float,
+        nodes: Sequence[AsyncRedlockNode],
+        answers: list[Reply],
+        sent: float,
+        owed: float,
+    ) -> list[Reply]:
+        """Take note of who answered and who did not."""
         if any(forgotten(answer) for answer in answers):
             answers = await self._tell_in_full(question, nodes, answers, timeout)
         result: list[Reply] = [node.error for node in self.all]
         for node, answer in zip(nodes, answers, strict=True):
             result[node.number] = answer = self._note(node, answer, sent)
             if is_answer(answer):
-                node.observe(sent, int(answer[question.time_at]))
-        if self._unchecked:
-            self._check_identities()
-        for node in wanted if owed else ():
-            if not is_answer(result[node.number]):
+                node.observe(sent, answer[question.time_at], self._clock())
+            elif owed:
                 node.owe(question, sent + owed)
-        for node in nodes:
-            if node.error is None:
-                for debt in node.debts(sent):
-                    await afan_out([node.link], debt.requests([node], in_full=True), timeout)
         return result
 
     async def _tell_in_full(

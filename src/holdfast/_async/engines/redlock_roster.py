@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import EngineUnavailable, NotSupported
+from ...redis_link import Template
 from ...redis_record import load_script, micros
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer
+from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer, question
 
 ROSTER = load_script("roster", "hinting")
 NONE, FORMING, COMPLETE, EARLIER = range(4)
@@ -41,12 +42,12 @@ def disagree(found: Sequence[bytes], max_ttl: float, nodes: int) -> NotSupported
 async def enrol(nodes: AsyncRedlockNodes, key: str, max_ttl: float, timeout: float) -> None:
     """Write rosters where they are missing; where that means that a node forgot, keep it out."""
     for _ in range(TRIES):
-        found = await _ask(nodes, Question(ROSTER, 1, key, "read", last=(1, _run)), timeout)
+        found = await _ask(nodes, Question(Template(ROSTER, 1, 1, key, "read"), _run), timeout)
         if not any(state in ENROLLED for state, _ in found.values()):
             # Nobody grants yet. Each node is marked before any roster is complete, so that whoever
             # looks meanwhile can tell a node that is being enrolled from one that forgot.
-            question = Question(ROSTER, 1, key, "form", last=(2, _run_and_deadline))
-            found = await _ask(nodes, question, timeout)
+            forming = Question(Template(ROSTER, 2, 1, key, "form"), _run_and_deadline)
+            found = await _ask(nodes, forming, timeout)
             if any(state in ENROLLED for state, _ in found.values()):
                 continue
             found = {number: (FORMING, known) for number, (_, known) in found.items()}
@@ -55,12 +56,11 @@ async def enrol(nodes: AsyncRedlockNodes, key: str, max_ttl: float, timeout: flo
 
 
 def _run(node: AsyncRedlockNode) -> bytes:
-    run = node.greeting.run_id.encode()
-    return b"$%d\r\n%b\r\n" % (len(run), run)
+    return node.run_word
 
 
 def _run_and_deadline(node: AsyncRedlockNode) -> bytes:
-    return _run(node) + b"$16\r\n%016d\r\n" % node.latest(1.0)
+    return node.run_word + b"$16\r\n%016d\r\n" % node.latest(1.0)
 
 
 async def _ask(
@@ -95,7 +95,8 @@ async def _complete(
             ran = 0.0 if runs[number] in known else node.uptime()
             out = max(0.0, max_ttl - ran)
         values = (micros(max_ttl), len(nodes.all), micros(out), *runs.values())
-        await nodes.ask(Question(ROSTER, 1, key, "join", runs[number], *values), timeout, [node])
+        joining = question(ROSTER, 1, key, "join", runs[number], *values)
+        await nodes.ask(joining, timeout, [node])
 
 
 async def _durable(node: AsyncRedlockNode, timeout: float) -> bool:

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...errors import EngineUnavailable, NotSupported
+from ...redis_link import Template
 from ...redis_record import load_script, micros
-from .redlock_nodes import RedlockNode, RedlockNodes, Question, is_answer
+from .redlock_nodes import RedlockNode, RedlockNodes, Question, is_answer, question
 
 ROSTER = load_script("roster", "hinting")
 NONE, FORMING, COMPLETE, EARLIER = range(4)
@@ -41,12 +42,12 @@ def disagree(found: Sequence[bytes], max_ttl: float, nodes: int) -> NotSupported
 def enrol(nodes: RedlockNodes, key: str, max_ttl: float, timeout: float) -> None:
     """Write rosters where they are missing; where that means that a node forgot, keep it out."""
     for _ in range(TRIES):
-        found = _ask(nodes, Question(ROSTER, 1, key, "read", last=(1, _run)), timeout)
+        found = _ask(nodes, Question(Template(ROSTER, 1, 1, key, "read"), _run), timeout)
         if not any(state in ENROLLED for state, _ in found.values()):
             # Nobody grants yet. Each node is marked before any roster is complete, so that whoever
             # looks meanwhile can tell a node that is being enrolled from one that forgot.
-            question = Question(ROSTER, 1, key, "form", last=(2, _run_and_deadline))
-            found = _ask(nodes, question, timeout)
+            forming = Question(Template(ROSTER, 2, 1, key, "form"), _run_and_deadline)
+            found = _ask(nodes, forming, timeout)
             if any(state in ENROLLED for state, _ in found.values()):
                 continue
             found = {number: (FORMING, known) for number, (_, known) in found.items()}
@@ -55,12 +56,11 @@ def enrol(nodes: RedlockNodes, key: str, max_ttl: float, timeout: float) -> None
 
 
 def _run(node: RedlockNode) -> bytes:
-    run = node.greeting.run_id.encode()
-    return b"$%d\r\n%b\r\n" % (len(run), run)
+    return node.run_word
 
 
 def _run_and_deadline(node: RedlockNode) -> bytes:
-    return _run(node) + b"$16\r\n%016d\r\n" % node.latest(1.0)
+    return node.run_word + b"$16\r\n%016d\r\n" % node.latest(1.0)
 
 
 def _ask(
@@ -95,7 +95,8 @@ def _complete(
             ran = 0.0 if runs[number] in known else node.uptime()
             out = max(0.0, max_ttl - ran)
         values = (micros(max_ttl), len(nodes.all), micros(out), *runs.values())
-        nodes.ask(Question(ROSTER, 1, key, "join", runs[number], *values), timeout, [node])
+        joining = question(ROSTER, 1, key, "join", runs[number], *values)
+        nodes.ask(joining, timeout, [node])
 
 
 def _durable(node: RedlockNode, timeout: float) -> bool:

@@ -15,6 +15,7 @@ from ...clocks import Clock, wall_micros
 from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
 from ...lock_table import mismatch
 from ...model import Claim, Family, Grant, Queued
+from ...redis_link import Reply, Template
 from ...redis_record import (
     TOMBSTONE_MILLIS,
     claim_text,
@@ -24,17 +25,24 @@ from ...redis_record import (
     micros,
     path_text,
 )
-from ...redlock_tally import Tally, count_votes, free_slot, main_holder, propose
+from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, unanimous
 from ...rules import backoff, recheck_in, validity
 from .redlock_nodes import RedlockNode, RedlockNodes, Question
+from .redlock_nodes import question as ask_once
 from .redlock_roster import disagree, enrol, roster_key
 
 VOTE = load_script("vote", "hinting")
 YIELD = load_script("yield", "hinting")
 RELEASE = load_script("release", "hinting")
 
-VOTE_TAIL = b"$%d\r\n%b\r\n$16\r\n%016d\r\n"  # the node's run, wanted until
+# The last words of a vote: owner, queue?, proposed token, ticket, the node's run, wanted until.
+VOTE_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n$16\r\n%016d\r\n"
+DEADLINE = b"$16\r\n%016d\r\n"
+RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
+TERMS = 9  # fields of a claim that are its terms
+LOOK_AGAIN = 1.0  # seconds after which the nodes' clocks are compared again
 ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
+LATE = 2  # node time-outs after which a vote is not wanted any more
 POLL = 1.0  # seconds after which a waiter asks again, hint or no hint
 REMEMBERED = 1000
 
@@ -42,19 +50,20 @@ REMEMBERED = 1000
 class Attempt:
     """What all nodes must be told alike about one owner."""
 
-    __slots__ = ("failures", "slot", "ticket", "token")
+    __slots__ = ("failures", "proposed", "slot", "ticket", "token")
 
     def __init__(self, ticket: int, slot: int) -> None:
         self.ticket = ticket  # its place in every node's queue
         self.slot = slot  # which permit of a semaphore it wants
         self.token = 0  # what a majority granted
+        self.proposed = 0  # the highest so far: each is above it, so nodes can tell late copies
         self.failures = 0
 
 
-def seat(claim: Claim, attempt: Attempt) -> tuple[str, str]:
+def seat(claim: Claim, slot: int) -> tuple[str, str]:
     """Return the mode and path that a claim has on the nodes: of a semaphore, one slot."""
     if claim.limit:
-        return "X", str(attempt.slot)
+        return "X", str(slot)
     return claim.mode.value, path_text(claim.path)
 
 
@@ -71,35 +80,38 @@ class Voting:
         self._max_ttl = max_ttl
         self._node_timeout = patience
         self._floors: dict[str, int] = {}
-        self._texts: dict[tuple[object, ...], str] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Template]] = {}
+        self._ahead = 0.0  # how far the nodes' clocks are ahead of ours, as far as they agree
+        self._ahead_until = -math.inf  # when to look at that again
 
     def claim(self, claim: Claim, timeout: float) -> Grant | Queued:
         """Ask all nodes, again with what they say if that may help."""
-        started = self._clock()
+        started = sent = self._clock()
         attempt = self.attempts.get(claim.owner)
         if attempt is None:
             slot = int(random.random() * claim.limit)
-            attempt = self.attempts[claim.owner] = Attempt(self._propose(claim.key), slot)
-        tally = Tally()
+            attempt = self.attempts[claim.owner] = Attempt(self._propose(claim.key, sent), slot)
+        tally, left = Tally(), timeout
         for _ in range(ROUNDS):
-            proposal = attempt.token or self._propose(claim.key)
+            proposal = attempt.token or max(self._propose(claim.key, sent), attempt.proposed + 1)
+            attempt.proposed = proposal
+            answers = self._vote(claim, attempt, proposal, sent, left)
+            not_after = validity(sent, claim.ttl)
+            if unanimous(answers, proposal) and self._clock() < not_after:
+                return self._won(claim, attempt, proposal, not_after)
+            tally = count_votes(answers, proposal)
+            if len(tally.granted) >= self._nodes.quorum and self._clock() < not_after:
+                if tally.strangers:
+                    self._enrol_late(claim)
+                return self._won(claim, attempt, proposal, not_after)
+            if len(tally.granted) < self._nodes.quorum:
+                answer = self._without_majority(claim, attempt, tally)
+                if answer is not None:
+                    return answer
             sent = self._clock()
             left = timeout - (sent - started)
             if left <= 0:
                 break
-            tally = self._vote(claim, attempt, proposal, sent, left)
-            if len(tally.granted) >= self._nodes.quorum:
-                not_after = validity(sent, claim.ttl)
-                if self._clock() < not_after:
-                    attempt.token, attempt.failures = proposal, 0
-                    self._remember_floor(claim.key, proposal)
-                    if tally.strangers:
-                        self._enrol_late(claim)
-                    return Grant(proposal, not_after)
-                continue
-            answer = self._without_majority(claim, attempt, tally)
-            if answer is not None:
-                return answer
         self._yield(claim, attempt, tally)
         raise OutcomeUnknown(
             f"{self._nodes.location} came to no decision about {claim.name!r} in time.",
@@ -107,35 +119,36 @@ class Voting:
             engine=self._nodes.location,
         )
 
+    def _won(self, claim: Claim, attempt: Attempt, token: int, not_after: float) -> Grant:
+        attempt.token, attempt.failures = token, 0
+        self._remember_floor(claim.key, token)
+        return Grant(token, not_after)
+
     def _vote(
         self, claim: Claim, attempt: Attempt, proposal: int, sent: float, left: float
-    ) -> Tally:
+    ) -> list[Reply]:
+        owner, patience = claim.owner.encode(), self.patience(claim.ttl, left)
+        tail = VOTE_TAIL % (len(owner), owner, claim.queue, proposal, attempt.ticket)
+        end = sent + min(left, LATE * patience)
 
-        def tail(node: RedlockNode) -> bytes:
-            run = node.greeting.run_id.encode()
-            return VOTE_TAIL % (len(run), run, node.latest(left))
+        def tail_for(node: RedlockNode) -> bytes:
+            return tail + node.run_word + DEADLINE % node.clock.latest(end)
 
-        question = Question(
-            VOTE,
-            3,
-            *(*keys_of(claim.key), roster_key(claim.key)),
-            *claim_words(claim, self.text(claim), *seat(claim, attempt)),
-            *(micros(self._max_ttl), len(self._nodes.all)),
-            *(claim.owner, 1 if claim.queue else 0, proposal, attempt.ticket),
-            last=(2, tail),
-        )
-        may_vote = [node for node in self._nodes.all if not node.out(sent)]
-        patience = self.patience(claim.ttl, left)
-        if len(may_vote) < self._nodes.quorum:
+        question = Question(self._templates(claim, attempt.slot)[0], tail_for)
+        nodes = self._nodes
+        may_vote = [node for node in nodes.all if sent >= node.out_until]
+        if len(may_vote) == len(nodes.all):
+            return nodes.ask(question, patience)
+        if len(may_vote) < nodes.quorum:
             raise EngineUnavailable(
-                f"{len(self._nodes.all) - len(may_vote)} of {len(self._nodes.all)} nodes are kept "
-                "out because their clocks were set (on_clock_step='block').",
-                engine=self._nodes.location,
+                f"{len(nodes.all) - len(may_vote)} of {len(nodes.all)} nodes are kept out because "
+                "their clocks were set (on_clock_step='block').",
+                engine=nodes.location,
             )
-        answers = self._nodes.ask(question, patience, may_vote)
+        answers = nodes.ask(question, patience, may_vote)
         for number in set(range(len(answers))) - {node.number for node in may_vote}:
             answers[number] = None
-        return count_votes(answers, proposal)
+        return answers
 
     def _without_majority(
         self, claim: Claim, attempt: Attempt, tally: Tally
@@ -176,14 +189,16 @@ class Voting:
 
     def _yield(self, claim: Claim, attempt: Attempt, tally: Tally) -> None:
         """Give back votes that were too few; keep the place in the queue if it is wanted."""
-        which = [self._nodes.all[number] for number in (*tally.granted, *tally.silent)]
-        if not tally.granted:
+        attempt.token = 0  # not even if they come back: some of them may have heard of this
+        which = [self._nodes.all[number] for number in (*tally.granted, *tally.unsure)]
+        if not which:
             return
         question = self.release_question(claim, 0.0)
         if claim.queue:
             values = (claim.owner, micros(claim.ttl), self.text(claim), attempt.ticket)
-            question = Question(YIELD, 2, *keys_of(claim.key), *values)
-        self._nodes.ask(question, self.patience(claim.ttl, math.inf), which, claim.ttl)
+            question = ask_once(YIELD, 2, *keys_of(claim.key), *values, attempt.proposed)
+        patience = self.patience(claim.ttl, math.inf)
+        self._nodes.ask(question, patience, which, claim.ttl, few=True)
 
     def _queued(self, attempt: Attempt, tally: Tally) -> Queued:
         """Return when to ask again: after a hint, or soon where votes were split."""
@@ -219,10 +234,12 @@ class Voting:
             engine=self._nodes.location,
         )
 
-    def _propose(self, key: str) -> int:
-        now = self._clock()
-        times = [node.clock.middle(now) for node in self._nodes.all if node.clock.known]
-        return propose(times or [wall_micros() / 1e6], self._floors.get(key, 0))
+    def _propose(self, key: str, now: float) -> int:
+        if now > self._ahead_until:
+            ahead = [node.clock.middle(0.0) for node in self._nodes.all if node.clock.known]
+            self._ahead = trusted(ahead or [wall_micros() / 1e6 - now])
+            self._ahead_until = now + LOOK_AGAIN
+        return max(self._floors.get(key, 0) + 1, int((now + self._ahead) * 1e6))
 
     def _remember_floor(self, key: str, floor: int) -> None:
         if len(self._floors) >= REMEMBERED and key not in self._floors:
@@ -231,18 +248,29 @@ class Voting:
 
     def release_question(self, claim: Claim, linger: float) -> Question:
         """Return what ends a claim on a node."""
-        values = (micros(claim.ttl), self.text(claim), TOMBSTONE_MILLIS, micros(linger))
-        return Question(RELEASE, 2, *keys_of(claim.key), *values, claim.owner)
+        owner, pause = claim.owner.encode(), b"%d" % micros(linger)
+        tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
+        return Question(self._templates(claim, 0)[1], tail)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""
-        terms = (claim.name, claim.label, claim.value, claim.mode, claim.path)
-        text = self._texts.get(terms)
-        if text is None:
-            if len(self._texts) >= REMEMBERED:
-                self._texts.clear()
-            text = self._texts[terms] = claim_text(claim, self._channel)
-        return text
+        return claim_text(claim, self._channel)
+
+    def _templates(self, claim: Claim, slot: int) -> tuple[Template, Template]:
+        """Return how votes and releases of the same terms begin."""
+        terms = (claim[:TERMS], slot)
+        found = self._packed.get(terms)
+        if found is None:
+            if len(self._packed) >= REMEMBERED:
+                self._packed.clear()
+            keys, text = keys_of(claim.key), self.text(claim)
+            words = claim_words(claim, text, *seat(claim, slot))
+            rules = (micros(self._max_ttl), len(self._nodes.all))
+            found = self._packed[terms] = (
+                Template(VOTE, 6, 3, *keys, roster_key(claim.key), *words, *rules),
+                Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
+            )
+        return found
 
     def patience(self, ttl: float, timeout: float) -> float:
         """Return how long one round may take: little beside the TTL, or validity suffers."""

@@ -15,7 +15,20 @@ if now > tonumber(ARGV[9]) then return { 'late', now } end
 
 local r = open(KEYS[1], KEYS[2], owner)
 if barred(r, owner) then return { 'barred', now } end
+
+-- Who has just been let in, by this very script, must not be seated again.
+local function let_in()
+  for _, h in ipairs(r.seated) do
+    if h.owner == owner then
+      commit(r)
+      return { 'granted', now, h.token }
+    end
+  end
+end
+
 settle(r)
+local granted = let_in()
+if granted then return granted end
 local mine = r.mine and read_holder(owner, r.mine)
 if mine and mine.expires > now then
   if mine.lingering then return { 'barred', now } end
@@ -42,12 +55,8 @@ if alone then
   room = true
 elseif waits then
   move_up(r)
-  for _, h in ipairs(r.seated) do
-    if h.owner == owner then
-      commit(r)
-      return { 'granted', now, h.token }
-    end
-  end
+  granted = let_in()
+  if granted then return granted end
 elseif not excluded(r, claim) then
   -- Without paths whoever waits is in the way of all that come later (rule 1 of the record).
   if r.kind == 'tree' then

@@ -3,12 +3,16 @@
 do
   local found = redis.call('HMGET', KEYS[1], 'm', 'f', 'k', 'b')
   if not found[1] and now <= tonumber(ARGV[9]) and tonumber(found[4] or 0) <= now then
-    local token = math.max(tonumber(found[2] or 0) + 1, now)
-    local n = string.format('%.0f', now)
-    local t = token == now and n or string.format('%.0f', token)
-    local expires = string.format('%.0f', now + ARGV[4])
-    local m = ARGV[1] .. ' ' .. expires .. ' ' .. ARGV[5]
-    local holder = t .. ' ' .. expires .. ' ' .. n .. ' 0 0 ' .. ARGV[4] .. ' ' .. ARGV[6]
+    -- Numbers of this size are written slowly, the two halves of the time are at hand.
+    local n = time[1] .. string.sub('00000' .. time[2], -6)
+    local token, t = now, n
+    local floor = tonumber(found[2] or 0)
+    if floor >= now then
+      token = floor + 1
+      t = string.format('%.0f', token)
+    end
+    local m = ARGV[1] .. ' ' .. n .. ' ' .. ARGV[5]
+    local holder = t .. ' ' .. n .. ' ' .. n .. ' 0 0 ' .. ARGV[4] .. ' ' .. ARGV[6]
     if tonumber(found[3] or 0) > token then
       redis.call('HSET', KEYS[1], 'f', t, 'm', m, ARGV[7], holder)
     else

@@ -8,6 +8,7 @@ local answer = { now }
 for at = 1, #KEYS, 2 do
   local r = open(KEYS[at], KEYS[at + 1], '')
   settle(r)
+  local queued = r.kind and waiting(r)  -- may drop some
   if r.changed then commit(r) end
   local shown = {}
   if r.kind and not idle(r) then
@@ -18,7 +19,7 @@ for at = 1, #KEYS, 2 do
         shown[#shown + 1] = found[field + 1]
       end
     end
-    answer[#answer + 1] = { r.kind, r.limit, shown, waiting(r) }
+    answer[#answer + 1] = { r.kind, r.limit, shown, queued }
   else
     answer[#answer + 1] = { '', 0, {}, {} }
   end

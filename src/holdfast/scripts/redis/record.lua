@@ -8,7 +8,8 @@
 --                    holds or waits
 --            k       until when the hash need not be told to live longer
 --            b       until when there may be tombstones
---            <owner> "token expires since revision lingering ttl mode channel path rest": a holder
+--            <owner> "token from since revision lingering ttl mode channel path rest": a holder,
+--                    whose time is over at from + ttl
 --   {key}:q  a sorted set of "owner ttl mode channel path rest", scored by the time of arrival
 --   {key}:x:<owner>  a tombstone: this owner let go before its claim came
 -- Times are microseconds of this server's clock. `path` is "." for none. `rest` is for people.
@@ -63,10 +64,10 @@ local function bury(r, owner, millis)
 end
 
 local function read_holder(owner, text)
-  local token, expires, since, revision, lingering, ttl, mode, channel, path, rest =
+  local token, from, since, revision, lingering, ttl, mode, channel, path, rest =
     string.match(text, '^(%d+) (%d+) (%d+) (%d+) (%d) (%d+) (%u) (%S+) (%S+) (.*)$')
   return {
-    owner = owner, token = tonumber(token), expires = tonumber(expires), since = since,
+    owner = owner, token = tonumber(token), expires = from + ttl, since = since,
     revision = tonumber(revision), lingering = lingering == '1', ttl = tonumber(ttl), mode = mode,
     channel = channel, path = path, rest = rest,
   }
@@ -75,7 +76,7 @@ end
 local function write_holder(r, h)
   local new = r.new
   new[#new + 1] = h.owner
-  new[#new + 1] = int(h.token) .. ' ' .. int(h.expires) .. ' ' .. h.since .. ' ' ..
+  new[#new + 1] = int(h.token) .. ' ' .. int(h.expires - h.ttl) .. ' ' .. h.since .. ' ' ..
     int(h.revision) .. (h.lingering and ' 1 ' or ' 0 ') .. int(h.ttl) .. ' ' .. h.mode .. ' ' ..
     h.channel .. ' ' .. h.path .. ' ' .. h.rest
   if h.expires < r.soonest or r.soonest == 0 then r.soonest = h.expires end

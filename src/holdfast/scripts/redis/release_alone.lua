@@ -5,10 +5,10 @@ do
   if found[1] and found[2] and ARGV[4] == '0' then
     local counts = string.sub(found[1], -8)
     if counts == ' 1 1 0 0' or counts == ' 1 0 0 0' or counts == ' 0 0 1 0' then
-      local expires, lingering = string.match(found[2], '^%d+ (%d+) %d+ %d+ (%d)')
+      local from, lingering, ttl = string.match(found[2], '^%d+ (%d+) %d+ %d+ (%d) (%d+)')
       if lingering == '0' then
         redis.call('HDEL', KEYS[1], ARGV[5], 'm')
-        return { tonumber(expires) > now and 1 or 0, now }
+        return { from + ttl > now and 1 or 0, now }
       end
     end
   end

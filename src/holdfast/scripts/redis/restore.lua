@@ -2,14 +2,17 @@
 --
 -- KEYS  roster, then record and queue of each claim
 -- ARGV  then for each claim: owner, ttl, kind, limit, mode, path, "mode channel path rest",
---       revision, token
+--       revision, token; and wanted until
 -- Gives {how many, time}.
--- Rule: never below the floor: whoever came later than this holder has raised it.
+-- Rule 1: never below the floor: whoever came later than this holder has raised it.
+-- Rule 2 (S6): late copies are refused, and owners that have let go meanwhile.
 
 local WORDS = 9
 local restored = 0
 local quarantined = redis.call('HGET', KEYS[1], 'until')
-if not quarantined or tonumber(quarantined) > now then return { 0, now } end
+if not quarantined or tonumber(quarantined) > now or now > tonumber(ARGV[#ARGV]) then
+  return { 0, now }
+end
 for at = 2, #KEYS, 2 do
   local first = (at - 2) / 2 * WORDS
   local owner, kind, limit = ARGV[first + 1], ARGV[first + 3], tonumber(ARGV[first + 4])
@@ -21,7 +24,7 @@ for at = 2, #KEYS, 2 do
   local r = open(KEYS[at], KEYS[at + 1], owner)
   settle(r)
   local fits = not r.kind or holders(r) == 0 or (r.kind == kind and r.limit == limit)
-  if not r.mine and fits and token >= r.floor then
+  if not r.mine and fits and token >= r.floor and not barred(r, owner) then
     r.kind, r.limit = kind, limit
     if not excluded(r, claim) then
       claim.channel, claim.rest = string.match(ARGV[first + 7], '^%u (%S+) %S+ (.*)$')

@@ -11,7 +11,8 @@
 --   clock (of the floor, if that is ahead of the clock); then it is the floor.
 -- Rule 2 (S21): a node without a roster, or with one of an earlier run, may have forgotten what it
 --   granted: it grants nothing.
--- Rule 3 (S6): late copies and withdrawn owners are refused.
+-- Rule 3 (S6): late copies and withdrawn owners are refused. An owner proposes ever higher tokens:
+--   what comes under a lower one than it holds is a copy of an earlier round.
 
 local MINUTE = 60000000
 local mode, path, ttl, text, owner = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[6], ARGV[9]
@@ -31,10 +32,16 @@ purge(r)
 settle(r)
 local mine = r.mine and read_holder(owner, r.mine)
 if mine and mine.expires > now then
-  if mine.lingering then return { 'barred', now } end
+  if mine.lingering or proposal < mine.token then
+    if r.changed then commit(r) end
+    return mine.lingering and { 'barred', now } or { 'floor', now, r.floor }
+  end
   if mine.path == path then
     if proposal ~= mine.token then
-      if proposal <= r.floor then return { 'floor', now, r.floor } end
+      if proposal <= r.floor then
+        if r.changed then commit(r) end
+        return { 'floor', now, r.floor }
+      end
       r.floor, mine.token, r.raised = proposal, proposal, true
     end
     mine.expires = math.max(math.min(mine.expires, now + mine.ttl), now + ttl)

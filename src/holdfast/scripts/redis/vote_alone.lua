@@ -8,11 +8,14 @@ do
       roster[1] == ARGV[7] and roster[2] == ARGV[8] and roster[4] == ARGV[13] and
       tonumber(roster[3]) <= now and
       proposal > floor and proposal <= math.max(now, floor) + 60000000 then
-    local expires = string.format('%.0f', now + ARGV[4])
-    local m = ARGV[1] .. ' ' .. expires .. ' ' .. ARGV[5]
-    local holder = ARGV[11] .. ' ' .. expires .. ' ' .. string.format('%.0f', now) .. ' 0 0 ' ..
-      ARGV[4] .. ' ' .. ARGV[2] .. ' ' .. string.match(ARGV[6], '^%u (%S+) ') .. ' ' .. ARGV[3] ..
-      ' ' .. string.match(ARGV[6], '^%u %S+ %S+ (.*)$')
+    local n = time[1] .. string.sub('00000' .. time[2], -6)
+    local m = ARGV[1] .. ' ' .. n .. ' ' .. ARGV[5]
+    local text = ARGV[6]
+    if string.sub(ARGV[1], 1, 1) == 's' then  -- of a semaphore, the slot
+      local channel, rest = string.match(text, '^%u (%S+) %S+ (.*)$')
+      text = ARGV[2] .. ' ' .. channel .. ' ' .. ARGV[3] .. ' ' .. rest
+    end
+    local holder = ARGV[11] .. ' ' .. n .. ' ' .. n .. ' 0 0 ' .. ARGV[4] .. ' ' .. text
     if tonumber(found[3] or 0) > proposal then
       redis.call('HSET', KEYS[1], 'f', ARGV[11], 'm', m, ARGV[9], holder)
     else
