@@ -6,6 +6,7 @@ The layout, and the rules that move it, are in scripts/redis/record.lua.
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from importlib.resources import files
 
 from .model import Claim, Entry, Family, Holder, Mode, Snapshot
@@ -56,14 +57,19 @@ def claim_text(claim: Claim, channel: str) -> str:
 
 
 def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str | int, ...]:
-    """Return the words of a claim that are the same whoever makes it; see claim.lua."""
+    """Return kind and limit, TTL, the counts of a record that only this claim holds, the text."""
     counts = "0 0 1 0" if path != NO_PATH else "1 1 0 0" if mode == "X" else "1 0 0 0"
-    return (f"{claim.family.value} {claim.limit}", mode, path, micros(claim.ttl), counts, text)
+    return (f"{claim.family.value} {claim.limit}", micros(claim.ttl), counts, text)
 
 
 def read_holder(now: int, token: bytes, expires: bytes, rest: bytes) -> Holder:
     """Return who is in the way, from a busy answer."""
-    return Holder(json.loads(rest)[1], int(token), (int(expires) - now) / MICROS)
+    return Holder(_label(rest), int(token), (int(expires) - now) / MICROS)
+
+
+@lru_cache(maxsize=256)
+def _label(rest: bytes) -> str:
+    return str(json.loads(rest)[1])
 
 
 def read_snapshot(key: str, now: int, shown: Reply) -> Snapshot:

@@ -7,7 +7,7 @@ Rule 3: `deliver` may be called from any thread and never blocks.
 
 from __future__ import annotations
 
-from .._concurrency import AsyncEvent, Mutex
+from .._concurrency import AsyncSignal, Mutex
 from ..model import Grant
 
 NUDGE = Grant(0, 0.0)  # stands for "look again"
@@ -18,7 +18,7 @@ class AsyncInbox:
 
     def __init__(self) -> None:
         self._mutex = Mutex()
-        self.slots: dict[str, Grant | AsyncEvent | None] = {}
+        self.slots: dict[str, Grant | AsyncSignal | None] = {}
         self._closed = False
 
     def expect(self, owner: str) -> None:
@@ -36,7 +36,7 @@ class AsyncInbox:
                 return False
             event = self.slots[owner]
             self.slots[owner] = grant  # also over a nudge: it says more
-        if isinstance(event, AsyncEvent):
+        if isinstance(event, AsyncSignal):
             event.set()
         return True
 
@@ -46,12 +46,12 @@ class AsyncInbox:
             event = self.slots.get(owner)
             if owner in self.slots and not isinstance(event, Grant):
                 self.slots[owner] = NUDGE
-        if isinstance(event, AsyncEvent):
+        if isinstance(event, AsyncSignal):
             event.set()
 
     async def wait(self, owner: str, timeout: float) -> Grant | None:
         """Wait for this owner's grant; None when the time is over or the inbox closes."""
-        event = AsyncEvent()
+        event = AsyncSignal()
         with self._mutex:
             slot = self.slots.get(owner)
             if isinstance(slot, Grant):
@@ -78,5 +78,5 @@ class AsyncInbox:
             self._closed = True
             slots = list(self.slots.values())
         for slot in slots:
-            if isinstance(slot, AsyncEvent):
+            if isinstance(slot, AsyncSignal):
                 slot.set()

@@ -42,7 +42,7 @@ class AsyncKeeper:
         self._runtime = runtime
         self._clock = runtime.clock
         self._engine = runtime.engine
-        self._instant = runtime.engine.instant
+        self._unshielded = runtime.engine.instant or not runtime.engine.shielded
         # By owner, from the first request to the last answer: what is in somebody's hands, what
         # is on its way in (`nobody` yet), and what is on its way out.
         self.leases: dict[str, Callable[[], AsyncLease | None]] = {}
@@ -92,7 +92,8 @@ class AsyncKeeper:
             else:
                 limit = claim.ttl / 3 if claim.ttl < 3 * RELEASE_MOST else RELEASE_MOST
                 call = self._engine.release(claim, limit)
-                answer = await call if self._instant else await ashield(self._runtime.tasks, call)
+                tasks = self._runtime.tasks
+                answer = await call if self._unshielded else await ashield(tasks, call)
         except (EngineUnavailable, OutcomeUnknown):
             answer = None
             self._runtime.renewer.give_back(claim, lease.token, self._linger(lease))
@@ -116,7 +117,7 @@ class AsyncKeeper:
         claim = lease._claim
         limit = min(claim.ttl / 3, RELEASE_MOST)
         call = self._engine.release(claim, limit, self._linger(lease))
-        return await call if self._instant else await ashield(self._runtime.tasks, call)
+        return await call if self._unshielded else await ashield(self._runtime.tasks, call)
 
     def _linger(self, lease: AsyncLease) -> float:
         """Return how much longer the lock must seem taken (S31)."""

@@ -32,7 +32,17 @@ from .caller import (
 )
 from .home import AsyncHome, Home, hear_of_fork
 from .reader import AsyncReader, Reader
-from .waiting import AsyncBell, AsyncEvent, AsyncThreadLock, Bell, Event, Mutex, ThreadLock
+from .waiting import (
+    AsyncBell,
+    AsyncEvent,
+    AsyncSignal,
+    AsyncThreadLock,
+    Bell,
+    Event,
+    Mutex,
+    Signal,
+    ThreadLock,
+)
 
 __all__ = [
     "Alarm",
@@ -43,6 +53,7 @@ __all__ = [
     "AsyncEvent",
     "AsyncHome",
     "AsyncReader",
+    "AsyncSignal",
     "AsyncThreadLock",
     "AsyncWorker",
     "Bell",
@@ -52,6 +63,7 @@ __all__ = [
     "Home",
     "Mutex",
     "Reader",
+    "Signal",
     "ThreadLock",
     "Worker",
     "acheck_function",

@@ -30,6 +30,9 @@ class Engine(ABC):
 
     family: ClassVar[str]  # the origin of tokens: redis, sqlite, …
     instant: ClassVar[bool] = False  # no verb but `wait` ever suspends: needs no shield
+    # Whether a release that is under way must outlive a cancel of its caller. An engine whose
+    # releases take effect all the same when they are sent again in the background saves a task.
+    shielded: ClassVar[bool] = True
     guarantees: Guarantees
     location: str  # where, for messages: never with a password
 

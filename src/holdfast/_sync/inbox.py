@@ -7,7 +7,7 @@ Rule 3: `deliver` may be called from any thread and never blocks.
 
 from __future__ import annotations
 
-from .._concurrency import Event, Mutex
+from .._concurrency import Signal, Mutex
 from ..model import Grant
 
 NUDGE = Grant(0, 0.0)  # stands for "look again"
@@ -18,7 +18,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._mutex = Mutex()
-        self.slots: dict[str, Grant | Event | None] = {}
+        self.slots: dict[str, Grant | Signal | None] = {}
         self._closed = False
 
     def expect(self, owner: str) -> None:
@@ -36,7 +36,7 @@ class Inbox:
                 return False
             event = self.slots[owner]
             self.slots[owner] = grant  # also over a nudge: it says more
-        if isinstance(event, Event):
+        if isinstance(event, Signal):
             event.set()
         return True
 
@@ -46,12 +46,12 @@ class Inbox:
             event = self.slots.get(owner)
             if owner in self.slots and not isinstance(event, Grant):
                 self.slots[owner] = NUDGE
-        if isinstance(event, Event):
+        if isinstance(event, Signal):
             event.set()
 
     def wait(self, owner: str, timeout: float) -> Grant | None:
         """Wait for this owner's grant; None when the time is over or the inbox closes."""
-        event = Event()
+        event = Signal()
         with self._mutex:
             slot = self.slots.get(owner)
             if isinstance(slot, Grant):
@@ -78,5 +78,5 @@ class Inbox:
             self._closed = True
             slots = list(self.slots.values())
         for slot in slots:
-            if isinstance(slot, Event):
+            if isinstance(slot, Signal):
                 slot.set()

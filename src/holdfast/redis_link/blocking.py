@@ -8,6 +8,7 @@ Rule 3: where a request had no answer, all other connections are in doubt and le
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ class Link:
         self.settings = settings
         self._clock = clock
         self.greeting = Greeting()
+        self.latency = math.inf  # seconds that the last answer took, asked together with others
         self.on_greeting: Callable[[Greeting, float, float], None] = lambda *_: None
         self._idle: list[Connection] = []
         self.mail: Connection | None = None

@@ -270,6 +270,7 @@ def drive(connections: Sequence[Connection], deadline: float) -> None:
                 connection.reply = error
                 done = True
             if done:
+                connection.used = time.monotonic()
                 poll.unregister(file)
                 del waiting[file]
             elif connection.socket.fileno() != file:  # it tries the next address

@@ -17,6 +17,7 @@ from .connection import Connection, drive
 from .streaming import AsyncLink
 from .wire import Reply, silent, unreachable
 
+AT_ONCE = 0.0002  # seconds: we did not have to wait for it
 IN_NO_TIME = 0.25  # part of the time-out after which the rest is awaited together, not in turn
 
 
@@ -50,11 +51,14 @@ def fan_out(links: Sequence[Link], requests: Sequence[bytes], timeout: float) ->
             if connection is not None:
                 connection.begin(request, timeout)
         patient = started + timeout * IN_NO_TIME
-        for connection in taken:
+        before = started
+        for link, connection in zip(links, taken, strict=True):
             if connection is None or connection.finish() is False:
                 break
             now = time.monotonic()
-            connection.used = now
+            if now - before > AT_ONCE or now - started < link.latency:
+                link.latency = now - started  # else it was there before, who knows for how long
+            connection.used = before = now
             answers.append(connection.reply)
             if now > patient:
                 break
@@ -88,9 +92,13 @@ def _patiently(
                 answers[number] = error
             else:
                 connection.request = requests[number]
+    begun = time.monotonic()
     drive([one for one in taken if one is not None and one.reply is False], deadline)
     for number, one in enumerate(taken):
         if one is not None:
+            took = one.used - (deadline - timeout)
+            if one.used - begun > len(links) * AT_ONCE or 0 < took < links[number].latency:
+                links[number].latency = took
             answers[number] = _settle(links[number], one, timeout)
     return answers
 
@@ -103,6 +111,7 @@ def _settle(link: Link, connection: Connection, timeout: float) -> Reply:
         why = f"within {timeout:.3g} s" if reply is False else str(reply)
         if connection.greeting is None:
             return unreachable(link.settings, why)
+        link.leave()  # whatever is idle may be half open too
         return silent(link.settings, why)
     if connection.greeting is None:  # it did not greet us properly: the reply says why
         connection.close()

@@ -9,6 +9,7 @@ Rule 3: nothing is sent twice.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections import deque
 from collections.abc import Callable
@@ -44,10 +45,11 @@ class Stream(asyncio.Protocol):
         self.lost: Callable[[Stream], None] = lambda stream: None
         self.closed = False
         self.failed = False  # somebody waited for an answer in vain
+        self.latency = math.inf  # seconds that the last answer took
         self._loop = loop
         self._reader = hiredis.Reader()
         self._transport: asyncio.Transport | None = None
-        self._pending: deque[tuple[Answer, float]] = deque()
+        self._pending: deque[tuple[Answer, float, float]] = deque()  # with deadline, time-out
         self._out: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._retired = False
@@ -65,7 +67,8 @@ class Stream(asyncio.Protocol):
             reader.feed(data)
             while (reply := reader.gets()) is not False:
                 if self._pending:
-                    answer, _ = self._pending.popleft()
+                    answer, deadline, timeout = self._pending.popleft()
+                    self.latency = self._loop.time() - deadline + timeout
                     if not answer.done():
                         answer.set_result(reply)
                 elif self.hear is not None and isinstance(reply, list) and len(reply) == 3:
@@ -84,7 +87,7 @@ class Stream(asyncio.Protocol):
             self._timer.cancel()
         why = str(error or "") or "the connection was closed"
         while self._pending:
-            answer, _ = self._pending.popleft()
+            answer, _, _ = self._pending.popleft()
             if not answer.done():
                 answer.set_exception(silent(self.settings, why))
         self.lost(self)
@@ -96,7 +99,7 @@ class Stream(asyncio.Protocol):
         answer = self._loop.create_future()
         deadline = self._loop.time() + timeout
         first = not self._pending
-        self._pending.append((answer, deadline))
+        self._pending.append((answer, deadline, timeout))
         if self._timer is None or deadline < self._timer.when():
             self._watch(deadline)
         if first and self._transport is not None:
@@ -123,7 +126,7 @@ class Stream(asyncio.Protocol):
         now = self._loop.time()
         soonest = None
         overdue = False
-        for answer, deadline in self._pending:
+        for answer, deadline, _ in self._pending:
             if deadline <= now:
                 overdue = True
                 if not answer.done():
@@ -142,7 +145,7 @@ class Stream(asyncio.Protocol):
         """Take no more requests; close as soon as nobody waits here."""
         self._retired = True
         self.lost(self)
-        if all(answer.done() for answer, _ in self._pending):
+        if all(answer.done() for answer, _, _ in self._pending):
             self.abort()
 
     def abort(self) -> None:
@@ -198,6 +201,11 @@ class AsyncLink:
             stream.retire()
             raise
 
+    @property
+    def latency(self) -> float:
+        """Seconds that the last answer took; infinity without one on the present connection."""
+        return math.inf if self._stream is None else self._stream.latency
+
     def submit(self, request: bytes, timeout: float) -> Answer | None:
         """Send a request if the connection is there."""
         stream = self._stream
@@ -250,7 +258,7 @@ class AsyncLink:
                 data, count = hello(settings)
                 sent = self._clock()
                 answers = [stream.submit(data if not at else b"", timeout) for at in range(count)]
-                replies = [await answer for answer in answers]
+                replies = await asyncio.gather(*answers)  # all of them fail, if one does
             greeting = self.greeting = read_greeting(settings, replies)
             self.on_greeting(greeting, sent, self._clock())
         except (OSError, TimeoutError) as error:

@@ -22,20 +22,28 @@ from ...model import (
     Fault,
     Grant,
     Guarantees,
+    Mode,
     Outcome,
     Queued,
     Reason,
     Renewal,
     Snapshot,
 )
-from ...redis_link import Settings
+from ...redis_link import Settings, Template
 from ...redis_record import keys_of, load_script, micros
 from ...redlock_settings import read_nodes
 from ...rules import validity
 from ..engine import AsyncEngine, Notice, Report
 from ..inbox import AsyncInbox
 from .redlock_look import look, names
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, is_answer, question
+from .redlock_nodes import (
+    DEADLINE,
+    AsyncRedlockNode,
+    AsyncRedlockNodes,
+    Question,
+    is_answer,
+    question,
+)
 from .redlock_roster import roster_key
 from .redlock_voting import AsyncVoting, seat
 
@@ -51,6 +59,7 @@ class AsyncRedlockEngine(AsyncEngine):
     """Locks on a majority of Redis servers. Exclusive while a minority of them fails or forgets."""
 
     family = "redlock"
+    shielded = False  # release.lua may be repeated, and the keeper does so
 
     def __init__(
         self,
@@ -143,7 +152,7 @@ class AsyncRedlockEngine(AsyncEngine):
             if node.listening or self._closed:
                 continue
             self._ready = False
-            if not node.away(now):
+            if node.error is None and not node.away(now):
                 if self._reader is None:
                     self._reader = AsyncReader("holdfast-mail")
                 hear = partial(self._hear, node.number)
@@ -183,10 +192,13 @@ class AsyncRedlockEngine(AsyncEngine):
         patience = self._voting.patience(min(claim.ttl for claim in claims), timeout)
         if not self._ready:
             await self._get_ready(patience)
-        keys = [one for claim in claims for one in keys_of(claim.key)]
-        values = [
-            one for claim in claims for one in (claim.owner, claim.revision, micros(claim.ttl))
-        ]
+        keys: list[str] = []
+        values: list[str | int] = []
+        for claim in claims:
+            attempt = self._voting.attempts.get(claim.owner)
+            keys += keys_of(claim.key)
+            values += (claim.owner, claim.revision, micros(claim.ttl))
+            values.append("" if attempt is None else seat(claim, attempt.slot)[1])
         sent = self._clock()
         renewing = question(RENEW, len(keys), *keys, *values, time_at=0)
         answers = await self._nodes.ask(renewing, patience)
@@ -221,29 +233,31 @@ class AsyncRedlockEngine(AsyncEngine):
             values: list[str | int] = []
             for claim, renewal, found in zip(claims, renewals, answer[1:], strict=True):
                 attempt = self._voting.attempts.get(claim.owner)
-                if found != 0 or renewal.outcome is not Outcome.RENEWED or attempt is None:
+                if found == 1 or renewal.outcome is not Outcome.RENEWED or attempt is None:
                     continue
+                if found == 2 and claim.mode is Mode.EXCLUSIVE and not claim.path:
+                    continue  # whoever is there excludes us
                 mode, path = seat(claim, attempt.slot)
                 keys += keys_of(claim.key)
                 values += (claim.owner, micros(claim.ttl), claim.family.value, claim.limit)
                 values += (mode, path, self._voting.text(claim), claim.revision, attempt.token)
             if keys:
                 roster = roster_key(claims[0].key)
-                restoring = question(RESTORE, 1 + len(keys), roster, *keys, *values)
-                await self._nodes.ask(restoring, patience, [node])
+                template = Template(RESTORE, 1, 1 + len(keys), roster, *keys, *values)
+                restoring = Question(template, DEADLINE % node.latest(patience))
+                await self._nodes.ask(restoring, patience, [node], few=True)
 
     async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See AsyncEngine."""
         self._stop_waiting_for(claim.owner)
+        self._voting.attempts.pop(claim.owner, None)  # whatever the nodes say, it is over
         patience = self._voting.patience(claim.ttl, timeout)
         ending = self._voting.release_question(claim, linger)
         answers = await self._nodes.ask(ending, patience, owed=claim.ttl)
         heard = [bool(answer[0]) for answer in answers if is_answer(answer)]
         if sum(heard) >= self._quorum:
-            self._voting.attempts.pop(claim.owner, None)
             return True
         if len(heard) - sum(heard) >= self._nodes.blocking:
-            self._voting.attempts.pop(claim.owner, None)
             return False
         raise self._nodes.missing(answers)
 
@@ -251,19 +265,20 @@ class AsyncRedlockEngine(AsyncEngine):
 
     async def inspect(self, key: str, timeout: float) -> Snapshot:
         """See AsyncEngine: what a majority agrees on."""
-        return (await look(self._nodes, [key], timeout))[0]
+        return (await look(self._nodes, [key], self._leisure(timeout)))[0]
 
     async def list(self, prefix: str, timeout: float) -> Sequence[Snapshot]:
         """See AsyncEngine."""
-        keys = await names(self._nodes, prefix, timeout)
-        shots = await look(self._nodes, keys, timeout) if keys else []
+        patience = self._leisure(timeout)
+        keys = await names(self._nodes, prefix, patience)
+        shots = await look(self._nodes, keys, patience) if keys else []
         return [shot for shot in shots if shot.kind is not None]
 
     async def force(self, key: str, token: int | None, timeout: float) -> int:
         """See AsyncEngine."""
         wanted = "" if token is None else token
         forcing = question(FORCE, 2, *keys_of(key), wanted)
-        answers = await self._nodes.ask(forcing, min(timeout, 20 * self._node_timeout))
+        answers = await self._nodes.ask(forcing, self._leisure(timeout))
         heard = [answer for answer in answers if is_answer(answer)]
         if len(heard) < self._quorum:
             raise self._nodes.missing(answers)
@@ -272,11 +287,15 @@ class AsyncRedlockEngine(AsyncEngine):
 
     async def ping(self, timeout: float) -> None:
         """See AsyncEngine: a majority is there."""
-        await self._nodes.greet(min(timeout, 20 * self._node_timeout))
+        await self._nodes.greet(self._leisure(timeout))
         self._greeted = True
         answers: list[Any] = [[] if node.error is None else None for node in self._nodes.all]
         if sum(map(is_answer, answers)) < self._quorum:
             raise EngineUnavailable(str(self._nodes.missing(answers)), engine=self.location)
+
+    def _leisure(self, timeout: float) -> float:
+        """Return how long one node may take for what costs no lease any time."""
+        return min(timeout, 20 * self._node_timeout)
 
     # --- The rest. ---
 

@@ -4,11 +4,12 @@ Rule 1: a round takes as long as the slowest node, and never longer than the nod
 Rule 2: a node that did not answer is not asked for a growing while, unless a majority needs it; it
         is used again as soon as it answers.
 Rule 3: two addresses of one server, a member of a Cluster, and a replica are refused: a majority of
-        those is none.
+        those is none. Where one turns up later, nothing is granted, and what is held is kept.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
@@ -32,6 +33,7 @@ from ..redis_node import AsyncRedisNode
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
 OWED_MOST = 1000
+DEADLINE = b"$16\r\n%016d\r\n"  # until when a question counts, by the node's clock
 PAID_AT_ONCE = 20  # debts, so that nobody waits long for those of others
 
 
@@ -71,13 +73,14 @@ class AsyncRedlockNode(AsyncRedisNode):
         super().__init__(settings, clock, quarantine=False, **rules)
         self.number = 0
         self.errors = 0  # requests without an answer, in all
-        self.latency = 0.0  # seconds that the last round with an answer took
         self.error: Exception | None = None  # why there was none, if the last one had none
         self.greeted_at = 0.0
+        self.changed_at = -math.inf  # when it was last found to be another run than before
         self.run_word = b"$0\r\n\r\n"  # its run id, packed
         self.on_new: Callable[[], None] = lambda: None
         self._failures = 0
         self._away_until = 0.0
+        self._silent_for = 0.0  # the longest time-out that it has not kept since it last answered
         # What it must still be told, and until when that counts; the latest is at the end.
         self._owed: deque[tuple[Question, float]] = deque(maxlen=OWED_MOST)
 
@@ -85,7 +88,9 @@ class AsyncRedlockNode(AsyncRedisNode):
         super()._greeted(greeting, sent, received)
         self.greeted_at = received
         run = greeting.run_id.encode()
-        self.run_word = b"$%d\r\n%b\r\n" % (len(run), run)
+        word = b"$%d\r\n%b\r\n" % (len(run), run)
+        if word != self.run_word:
+            self.run_word, self.changed_at = word, received
         self.on_new()
 
     def uptime(self) -> float:
@@ -96,16 +101,23 @@ class AsyncRedlockNode(AsyncRedisNode):
         """Return what its clock says at most in `ahead` seconds, in microseconds."""
         return self.clock.latest(self._clock() + ahead)
 
-    def away(self, now: float) -> bool:
-        """Say whether it is better not to ask now."""
-        return now < self._away_until
+    def away(self, now: float, patience: float = 0.0) -> bool:
+        """Say whether it is better not to ask now.
 
-    def answered(self, sent: float, received: float) -> None:
+        Who is more patient than those who had no answer asks all the same.
+        """
+        return now < self._away_until and patience <= self._silent_for
+
+    @property
+    def latency(self) -> float:
+        """How many seconds its last answer took, about; infinity if there was none yet."""
+        return self.link.latency
+
+    def answered(self) -> None:
         """Take note of an answer."""
-        self.latency = received - sent
         self.error = None
         self._failures = 0
-        self._away_until = 0.0
+        self._away_until = self._silent_for = 0.0
 
     @property
     def troubled(self) -> bool:
@@ -124,8 +136,9 @@ class AsyncRedlockNode(AsyncRedisNode):
                 return question, until
         return None
 
-    def failed(self, now: float, error: Exception) -> None:
-        """Take note that there was no answer."""
+    def failed(self, now: float, error: Exception, patience: float) -> None:
+        """Take note that there was no answer in that many seconds."""
+        self._silent_for = max(self._silent_for, patience)
         self.errors += 1
         self.error = error
         self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
@@ -149,6 +162,7 @@ class AsyncRedlockNodes:
         self._clock = clock
         self._links = [node.link for node in self.all]
         self._unchecked = True
+        self._impostor: NotSupported | None = None  # what is no independent server, and why
         self._trouble = True  # until all have answered
         for number, node in enumerate(self.all):
             node.number = number
@@ -165,12 +179,12 @@ class AsyncRedlockNodes:
     async def greet(self, timeout: float) -> None:
         """Get to know every node that can be reached."""
         nodes = self.all
-        sent = self._clock()
         ping = pack(("PING",))
         answers = await afan_out([node.link for node in nodes], [ping] * len(nodes), timeout)
         for node, answer in zip(nodes, answers, strict=True):
-            self._note(node, answer if isinstance(answer, Exception) else [], sent)
+            self.note(node, answer if isinstance(answer, Exception) else [], timeout)
         self._check_identities()
+        self.refuse_impostors()
 
     async def ask(
         self,
@@ -182,6 +196,7 @@ class AsyncRedlockNodes:
     ) -> list[Reply]:
         """Return each node's answer, a list, or the error instead of it, in the order of nodes.
 
+        None stands for the answer of a node that was not asked.
         A node that cannot be told now is told when it is back, within `owed` seconds. Where `few`
         are enough, silent nodes are left alone even if there is no majority without them.
         """
@@ -194,9 +209,19 @@ class AsyncRedlockNodes:
             if type(answer) is not list:
                 self._trouble = True
                 return await self._sort(question, timeout, self.all, answers, sent, owed)
-            node.latency = received - sent
             node.observe(sent, answer[question.time_at], received)
+        if self._unchecked:  # somebody was connected to anew
+            self._check_identities()
+            return self._without_impostors(answers)
         return answers
+
+    def likely(
+        self, wanted: Sequence[AsyncRedlockNode], patience: float, few: bool = False
+    ) -> list[AsyncRedlockNode]:
+        """Return those that are likely to answer in time; all, if they are no majority."""
+        now = self._clock()
+        nodes = [node for node in wanted if not node.away(now, patience)]
+        return nodes if few or len(nodes) >= self.quorum else list(wanted)
 
     async def _ask_some(
         self,
@@ -209,9 +234,7 @@ class AsyncRedlockNodes:
         """Ask those nodes that are likely to answer; it takes a majority of them all the same."""
         sent = self._clock()
         wanted = self.all if only is None else only
-        nodes = [node for node in wanted if not node.away(sent)]
-        if len(nodes) < self.quorum and not few:
-            nodes = list(wanted)
+        nodes = self.likely(wanted, timeout, few)
         links = [node.link for node in nodes]
         answers = await afan_out(links, question.requests(nodes), timeout)
         result = await self._sort(question, timeout, nodes, answers, sent, owed)
@@ -223,7 +246,7 @@ class AsyncRedlockNodes:
         for node in nodes:
             await self._pay(node, sent, timeout)
         self._trouble = any(node.troubled for node in self.all)
-        return result
+        return self._without_impostors(result)
 
     async def _pay(self, node: AsyncRedlockNode, now: float, timeout: float) -> None:
         """Tell a node that is back what it could not be told before, the latest first."""
@@ -249,9 +272,9 @@ class AsyncRedlockNodes:
         """Take note of who answered and who did not."""
         if any(forgotten(answer) for answer in answers):
             answers = await self._tell_in_full(question, nodes, answers, timeout)
-        result: list[Reply] = [node.error for node in self.all]
+        result: list[Reply] = [None] * len(self.all)
         for node, answer in zip(nodes, answers, strict=True):
-            result[node.number] = answer = self._note(node, answer, sent)
+            result[node.number] = answer = self.note(node, answer, timeout)
             if is_answer(answer):
                 node.observe(sent, answer[question.time_at], self._clock())
             elif owed:
@@ -274,8 +297,8 @@ class AsyncRedlockNodes:
             answers[number] = answer
         return answers
 
-    def _note(self, node: AsyncRedlockNode, answer: Reply, sent: float) -> Reply:
-        now = self._clock()
+    def note(self, node: AsyncRedlockNode, answer: Reply, timeout: float) -> Reply:
+        """Take note that a node answered, or did not."""
         if not is_answer(answer):
             try:
                 check(node.settings, answer)
@@ -283,32 +306,48 @@ class AsyncRedlockNodes:
                 answer = error
             if isinstance(answer, NotSupported) or not isinstance(answer, Exception):
                 raise NotSupported(f"{node.location}: {answer}", engine=node.location)
-            node.failed(now, answer)
+            node.failed(self._clock(), answer, timeout)
             return answer
-        node.answered(sent, now)
+        node.answered()
         return answer
 
     def _check_identities(self) -> None:
-        """Refuse what only looks like independent servers."""
-        self._unchecked = False
+        """Find what only looks like independent servers."""
+        self._unchecked, self._impostor = False, None
         seen: dict[str, AsyncRedlockNode] = {}
         for node in self.all:
             greeting = node.greeting
             if greeting.cluster:
-                self._refuse(node, "is a member of a Redis Cluster")
-            if greeting.role == "slave":
-                self._refuse(node, "is a replica")
-            if greeting.run_id and greeting.run_id in seen:
-                self._refuse(node, f"is the same server as {seen[greeting.run_id].location}")
-            seen[greeting.run_id] = node
+                self._unmask(node, "is a member of a Redis Cluster")
+            elif greeting.role == "slave":
+                self._unmask(node, "is a replica")
+            elif greeting.run_id in seen:
+                self._unmask(node, f"is the same server as {seen[greeting.run_id].location}")
+            elif greeting.run_id:
+                seen[greeting.run_id] = node
 
-    def _refuse(self, node: AsyncRedlockNode, why: str) -> None:
-        self._unchecked = True
-        raise NotSupported(
+    def _unmask(self, node: AsyncRedlockNode, why: str) -> None:
+        error = NotSupported(
             f"{node.location} {why}, so it cannot be a node of a Redlock: name servers that share "
             "nothing with each other.",
             engine=node.location,
         )
+        self._impostor = self._impostor or error
+        if not isinstance(node.error, NotSupported):
+            node.failed(self._clock(), error, math.inf)
+            node.link.leave()  # the next connection may find what should be there
+
+    def _without_impostors(self, answers: list[Reply]) -> list[Reply]:
+        if self._impostor is not None:
+            for node in self.all:
+                if isinstance(node.error, NotSupported):
+                    answers[node.number] = node.error
+        return answers
+
+    def refuse_impostors(self) -> None:
+        """Raise if what was named as a node is none."""
+        if self._impostor is not None:
+            raise NotSupported(str(self._impostor), engine=self._impostor.engine)
 
     def missing(self, answers: Sequence[Reply]) -> OutcomeUnknown:
         """Return the error for a round that too few nodes answered."""

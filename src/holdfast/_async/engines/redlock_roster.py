@@ -4,10 +4,12 @@ Rule 1: every node that may grant has a roster; it is gone with the node's memor
 Rule 2: without any roster anywhere the whole Redlock is new, and works at once.
 Rule 3: rosters name the runs of all nodes that were enrolled. While each of those still has its
         roster, a node without one is new, and is enrolled at once.
-Rule 4: else it may be one that forgot, and grants nothing for max_ttl: from its start if the others
-        do not know its present run, else from now. By then all that it forgot is over.
-Rule 5: the same for a node that was started again with data, unless it writes everything to disk
-        before it answers: what it read back may be old.
+Rule 4: else it may be one that forgot, who knows when, and grants nothing for max_ttl from now. By
+        then all that it forgot is over.
+Rule 5: the same, from its start, for a node that was started again with data, unless it writes
+        everything to disk before it answers: what it read back may be old.
+Rule 6: a node is enrolled as what it was a moment ago, or not at all: it may forget meanwhile. And
+        the others hear of it first, or they would not miss it later.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from collections.abc import Sequence
 from ...errors import EngineUnavailable, NotSupported
 from ...redis_link import Template
 from ...redis_record import load_script, micros
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer, question
+from .redlock_nodes import DEADLINE, AsyncRedlockNode, AsyncRedlockNodes, Question, is_answer
 
 ROSTER = load_script("roster", "hinting")
 NONE, FORMING, COMPLETE, EARLIER = range(4)
 ENROLLED = (COMPLETE, EARLIER)
 TRIES = 3
+SOON = 2.0  # seconds within which an enrolment is over; what comes later is refused
 
 
 def roster_key(record_key: str) -> str:
@@ -42,25 +45,34 @@ def disagree(found: Sequence[bytes], max_ttl: float, nodes: int) -> NotSupported
 async def enrol(nodes: AsyncRedlockNodes, key: str, max_ttl: float, timeout: float) -> None:
     """Write rosters where they are missing; where that means that a node forgot, keep it out."""
     for _ in range(TRIES):
-        found = await _ask(nodes, Question(Template(ROSTER, 1, 1, key, "read"), _run), timeout)
-        if not any(state in ENROLLED for state, _ in found.values()):
-            # Nobody grants yet. Each node is marked before any roster is complete, so that whoever
-            # looks meanwhile can tell a node that is being enrolled from one that forgot.
-            forming = Question(Template(ROSTER, 2, 1, key, "form"), _run_and_deadline)
-            found = await _ask(nodes, forming, timeout)
-            if any(state in ENROLLED for state, _ in found.values()):
-                continue
-            found = {number: (FORMING, known) for number, (_, known) in found.items()}
-        await _complete(nodes, key, max_ttl, timeout, found)
-        return
+        if await _enrol_once(nodes, key, max_ttl, timeout):
+            return
 
 
-def _run(node: AsyncRedlockNode) -> bytes:
-    return node.run_word
+async def _enrol_once(nodes: AsyncRedlockNodes, key: str, max_ttl: float, timeout: float) -> bool:
+    """Say whether it came to an end; else somebody else was quicker."""
+    deadlines = [DEADLINE % node.latest(SOON) for node in nodes.all]
 
+    def tail(node: AsyncRedlockNode) -> bytes:
+        return node.run_word + deadlines[node.number]
 
-def _run_and_deadline(node: AsyncRedlockNode) -> bytes:
-    return node.run_word + b"$16\r\n%016d\r\n" % node.latest(1.0)
+    found = await _ask(nodes, Question(Template(ROSTER, 2, 1, key, "read"), tail), timeout)
+    if not any(state in ENROLLED for state, _ in found.values()):
+        # Nobody grants yet. Each node is marked before any roster is complete, so that whoever
+        # looks meanwhile can tell a node that is being enrolled from one that forgot.
+        found = await _ask(nodes, Question(Template(ROSTER, 2, 1, key, "form"), tail), timeout)
+        if any(state in ENROLLED for state, _ in found.values()):
+            return False
+        found = {number: (FORMING, known) for number, (_, known) in found.items()}
+    runs = {number: nodes.all[number].greeting.run_id for number in found}
+    for (state, out), some in (await _sort_out(nodes, max_ttl, timeout, found, runs)).items():
+        rules = (state, micros(max_ttl), len(nodes.all), micros(out))
+        template = Template(ROSTER, 2, 1, key, "join", *rules, *runs.values())
+        joining = Question(template, tail)
+        answers = await nodes.ask(joining, timeout, some, few=True)
+        if state == COMPLETE and not all(is_answer(answers[node.number]) for node in some):
+            break  # whoever is enrolled without their knowledge could forget unnoticed: next time
+    return True
 
 
 async def _ask(
@@ -78,25 +90,27 @@ async def _ask(
     return found
 
 
-async def _complete(
+async def _sort_out(
     nodes: AsyncRedlockNodes,
-    key: str,
     max_ttl: float,
     timeout: float,
     found: dict[int, tuple[int, set[str]]],
-) -> None:
-    known = set[str]().union(*(runs for _, runs in found.values()))
-    runs = {number: nodes.all[number].greeting.run_id for number in found}
-    present = {runs[number] for number, (state, _) in found.items() if state == COMPLETE}
-    forgot = not known <= present  # somebody did, or cannot be asked
-    for number, (state, _) in found.items():
+    runs: dict[int, str],
+) -> dict[tuple[int, float], list[AsyncRedlockNode]]:
+    """Return nodes by state, and for how long to keep them out; first those that remember."""
+    known = set[str]().union(*(some for _, some in found.values()))
+    there = {runs[number] for number, (state, _) in found.items() if state in (FORMING, COMPLETE)}
+    # Somebody forgot, or cannot be asked, or does not say who it is.
+    forgot = not known <= there or "" in runs.values()
+    groups: dict[tuple[int, float], list[AsyncRedlockNode]] = {}
+    for number, (state, _) in sorted(found.items(), key=lambda one: one[1][0] != COMPLETE):
         node, out = nodes.all[number], 0.0
-        if (state == NONE and forgot) or (state == EARLIER and not await _durable(node, timeout)):
-            ran = 0.0 if runs[number] in known else node.uptime()
-            out = max(0.0, max_ttl - ran)
-        values = (micros(max_ttl), len(nodes.all), micros(out), *runs.values())
-        joining = question(ROSTER, 1, key, "join", runs[number], *values)
-        await nodes.ask(joining, timeout, [node])
+        if state == NONE and forgot:
+            out = max_ttl
+        elif state == EARLIER and not await _durable(node, timeout):
+            out = max(0.0, max_ttl - node.uptime())
+        groups.setdefault((state, out), []).append(node)
+    return groups
 
 
 async def _durable(node: AsyncRedlockNode, timeout: float) -> bool:

@@ -27,7 +27,7 @@ from ...redis_record import (
 )
 from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, unanimous
 from ...rules import backoff, recheck_in, validity
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, Question
+from .redlock_nodes import DEADLINE, AsyncRedlockNode, AsyncRedlockNodes, Question
 from .redlock_nodes import question as ask_once
 from .redlock_roster import disagree, enrol, roster_key
 
@@ -37,7 +37,6 @@ RELEASE = load_script("release", "hinting")
 
 # The last words of a vote: owner, queue?, proposed token, ticket, the node's run, wanted until.
 VOTE_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n$16\r\n%016d\r\n"
-DEADLINE = b"$16\r\n%016d\r\n"
 RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
 TERMS = 9  # fields of a claim that are its terms
 LOOK_AGAIN = 1.0  # seconds after which the nodes' clocks are compared again
@@ -138,16 +137,24 @@ class AsyncVoting:
         nodes = self._nodes
         may_vote = [node for node in nodes.all if sent >= node.out_until]
         if len(may_vote) == len(nodes.all):
-            return await nodes.ask(question, patience)
+            return self._of_their_runs(await nodes.ask(question, patience), sent)
         if len(may_vote) < nodes.quorum:
             raise EngineUnavailable(
                 f"{len(nodes.all) - len(may_vote)} of {len(nodes.all)} nodes are kept out because "
                 "their clocks were set (on_clock_step='block').",
                 engine=nodes.location,
             )
-        answers = await nodes.ask(question, patience, may_vote)
-        for number in set(range(len(answers))) - {node.number for node in may_vote}:
-            answers[number] = None
+        return self._of_their_runs(await nodes.ask(question, patience, may_vote), sent)
+
+    def _of_their_runs(self, answers: list[Reply], sent: float) -> list[Reply]:
+        """Return what counts: not what a node said that was asked as what it had been before.
+
+        It was started again, and we learnt that only with this answer.
+        """
+        self._nodes.refuse_impostors()
+        for node in self._nodes.all:
+            if node.changed_at >= sent and answers[node.number] is not None:
+                answers[node.number] = [b"stranger", 0]
         return answers
 
     async def _without_majority(
@@ -173,7 +180,7 @@ class AsyncVoting:
             raise LockMismatch(text, name=claim.name, engine=nodes.location)
         if tally.barred >= nodes.blocking:
             return Queued(0, math.inf)
-        if len(tally.silent) + len(tally.quarantined) >= nodes.blocking:
+        if len(tally.silent) + len(tally.quarantined) + tally.ahead >= nodes.blocking:
             await self._yield(claim, attempt, tally)
             raise self._no_quorum(tally)
         if claim.limit and attempt.failures < ROUNDS // 2:
@@ -223,6 +230,12 @@ class AsyncVoting:
             pass  # next time
 
     def _no_quorum(self, tally: Tally) -> Exception:
+        if tally.ahead:
+            return EngineUnavailable(
+                f"The clocks of {tally.ahead} of {len(self._nodes.all)} nodes are more than a "
+                "minute behind the last token; set the clocks of all nodes right.",
+                engine=self._nodes.location,
+            )
         if not tally.quarantined:
             return self._nodes.missing(
                 [None if number in tally.silent else [] for number in range(len(self._nodes.all))]
@@ -264,10 +277,11 @@ class AsyncVoting:
             if len(self._packed) >= REMEMBERED:
                 self._packed.clear()
             keys, text = keys_of(claim.key), self.text(claim)
-            words = claim_words(claim, text, *seat(claim, slot))
+            where = seat(claim, slot)
+            kind, *rest = claim_words(claim, text, *where)
             rules = (micros(self._max_ttl), len(self._nodes.all))
             found = self._packed[terms] = (
-                Template(VOTE, 6, 3, *keys, roster_key(claim.key), *words, *rules),
+                Template(VOTE, 6, 3, *keys, roster_key(claim.key), kind, *where, *rest, *rules),
                 Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
             )
         return found

@@ -81,6 +81,7 @@ class RedisEngine(Engine):
     """Locks on one Redis or Valkey. `held` is exclusive while that server keeps data and time."""
 
     family = "redis"
+    shielded = False  # release.lua may be repeated, and the keeper does so
 
     def __init__(
         self,

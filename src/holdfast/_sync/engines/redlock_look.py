@@ -56,7 +56,7 @@ def merge(shots: Sequence[Snapshot], quorum: int) -> Snapshot:
 
 def names(nodes: RedlockNodes, prefix: str, timeout: float) -> list[str]:
     """Return the keys of all records that start with `prefix`, on any node."""
-    cursors = {node.number: b"0" for node in nodes.all}
+    cursors = {node.number: b"0" for node in nodes.likely(nodes.all, timeout)}
     found: set[str] = set()
     heard: set[int] = set()
     while cursors:
@@ -68,6 +68,7 @@ def names(nodes: RedlockNodes, prefix: str, timeout: float) -> list[str]:
         answers: list[Reply] = fan_out([node.link for node in some], requests, timeout)
         for node, answer in zip(some, answers, strict=True):
             if type(answer) is not list:
+                nodes.note(node, answer, timeout)
                 del cursors[node.number]
                 continue
             cursors[node.number], keys = answer

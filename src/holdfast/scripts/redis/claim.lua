@@ -1,19 +1,20 @@
 -- Enter, or take a place in the queue, or say who is in the way. Never waits.
 --
 -- KEYS  record, queue
--- ARGV  "kind limit", mode, path, ttl, the counts if alone, "mode channel path rest",
---       owner, queue?, wanted until
+-- ARGV  "kind limit", ttl, the counts if alone, "mode channel path rest", owner, queue?,
+--       wanted until
 -- Gives {"granted", time, token} or {"busy", time, position, holder's text} or {"late", time} or
 -- {"barred", time} or {"mismatch", time, kind, limit}.
 -- Rule 1 (S6): a copy that comes when nobody wants it any more, or after its own release, is refused.
 -- Rule 2: an owner that is inside gets the same token and a full TTL, never less than it has.
 -- Rule 3: an owner in the queue keeps its place.
 
-local mode, path, ttl, text, owner = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[6], ARGV[7]
+local ttl, text, owner = tonumber(ARGV[2]), ARGV[4], ARGV[5]
+local mode, channel, path, rest = string.match(text, '^(%u) (%S+) (%S+) (.*)$')
 local kind, limit = string.match(ARGV[1], '^(%a+) (%d+)$')
-if now > tonumber(ARGV[9]) then return { 'late', now } end
+if now > tonumber(ARGV[7]) then return { 'late', now } end
 
-local r = open(KEYS[1], KEYS[2], owner)
+local r = open(KEYS[1], KEYS[2], owner, seen)
 if barred(r, owner) then return { 'barred', now } end
 
 -- Who has just been let in, by this very script, must not be seated again.
@@ -47,18 +48,25 @@ elseif r.kind ~= kind or r.limit ~= tonumber(limit) then
   return { 'mismatch', now, r.kind, r.limit }
 end
 
-local member = owner .. ' ' .. ARGV[4] .. ' ' .. text
-local waits = r.waiting > 0 and redis.call('ZSCORE', r.queue, member)
-local claim = { owner = owner, ttl = ttl, mode = mode, path = path }
-local room = false
-if alone then
-  room = true
-elseif waits then
+local member = owner .. ' ' .. ARGV[2] .. ' ' .. text
+local claim = {
+  owner = owner, ttl = ttl, mode = mode, channel = channel, path = path, rest = rest,
+}
+local queue, room, waits, added = ARGV[6] == '1', alone, false, false
+if r.waiting > 0 and not alone then
+  if r.kind == 'tree' then
+    waits = redis.call('ZSCORE', r.queue, member)
+  elseif queue then
+    -- Without paths whoever waits is in the way of all that come later (rule 1 of the record).
+    added = enqueue(r, member)
+    waits = not added
+  end
+end
+if waits then
   move_up(r)
   granted = let_in()
   if granted then return granted end
-elseif not excluded(r, claim) then
-  -- Without paths whoever waits is in the way of all that come later (rule 1 of the record).
+elseif not alone and not added and not excluded(r, claim) then
   if r.kind == 'tree' then
     local ahead = move_up(r)
     room = not excluded(r, claim) and not conflicts(ahead, ahead.list, claim)
@@ -68,19 +76,17 @@ elseif not excluded(r, claim) then
 end
 
 if room then
-  claim.channel, claim.rest = string.match(text, '^%u (%S+) %S+ (.*)$')
   seat(r, claim, mint(r))
   commit(r)
   return { 'granted', now, claim.token }
 end
 
-local position = r.waiting
-if waits then
-  position = redis.call('ZRANK', r.queue, member)
-elseif ARGV[8] == '1' then
-  enqueue(r, member)
-  position = r.waiting - 1
+if queue and not waits and not added then
+  added = enqueue(r, member)
+  waits = not added
 end
+local position = added and r.waiting - 1 or r.waiting
+if waits then position = redis.call('ZRANK', r.queue, member) end
 local first
 for _, h in ipairs(inside(r)) do
   if not first or h.expires < first.expires then first = h end

@@ -4,12 +4,18 @@
 -- Rule 2: who is let in hears of it by PUBLISH; nobody listening = that waiter is gone, and skipped.
 -- Rule 3: so nobody waits where nobody holds.
 
+-- Take a place behind all others, unless it has one; whatever the clock says, later is behind.
 local function enqueue(r, member)
-  local last = redis.call('ZRANGE', r.queue, -1, -1, 'WITHSCORES')[2]
-  local score = math.max(now, tonumber(last or 0) + 1)
-  redis.call('ZADD', r.queue, int(score), member)
-  redis.call('PEXPIREAT', r.queue, int(math.floor((now + DAY) / 1000)))
-  r.waiting = redis.call('ZCARD', r.queue)
+  local score = math.max(now, r.last + 1)
+  if redis.call('ZADD', r.queue, 'NX', int(score), member) == 0 then
+    r.waiting = redis.call('ZCARD', r.queue)
+    return false
+  end
+  if r.waiting == 0 then
+    redis.call('PEXPIREAT', r.queue, int(math.floor((now + 2 * DAY) / 1000)))
+  end
+  r.last, r.waiting = score, r.waiting + 1
+  return true
 end
 
 local function withdraw(r, member)
@@ -25,7 +31,14 @@ move_up = function(r)
   local size = 1
   while r.waiting > #ahead.list and not full(r) and ahead.exclusive == 0 do
     local from = #ahead.list
-    local batch = redis.call('ZRANGE', r.queue, from, from + size - 1)
+    local batch
+    local popped = holders(r) == 0  -- whoever is first enters, or is gone
+    if popped then
+      batch = redis.call('ZPOPMIN', r.queue)
+      batch[2] = nil
+    else
+      batch = redis.call('ZRANGE', r.queue, from, from + size - 1)
+    end
     if #batch == 0 then
       r.waiting = #ahead.list
       break
@@ -37,7 +50,11 @@ move_up = function(r)
         count(ahead, w, 1)
         ahead.list[#ahead.list + 1] = w
       else
-        withdraw(r, member)
+        if popped then
+          r.waiting = r.waiting - 1
+        else
+          withdraw(r, member)
+        end
         local token = mint(r)
         local message = 'grant ' .. w.owner .. ' ' .. int(token) .. ' ' .. int(now)
         if tell(w.channel, message) then seat(r, w, token) end

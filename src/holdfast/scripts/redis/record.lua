@@ -4,7 +4,7 @@
 --
 -- A record is a hash and a queue; both carry the same hash tag, so they share a slot:
 --   {key}    f       floor: the highest token ever given under this name
---            m       "kind limit soonest plain exclusive pathed waiting": only while anybody
+--            m       "kind limit last soonest plain exclusive pathed waiting": only while anybody
 --                    holds or waits
 --            k       until when the hash need not be told to live longer
 --            b       until when there may be tombstones
@@ -14,7 +14,7 @@
 --   {key}:x:<owner>  a tombstone: this owner let go before its claim came
 -- Times are microseconds of this server's clock. `path` is "." for none. `rest` is for people.
 -- In `m`: no holder's time is over before `soonest`; `plain` holders have no path, `exclusive` of
--- them are X, `pathed` ones have a path; so many are `waiting`.
+-- them are X, `pathed` ones have a path; so many are `waiting`, the `last` of them since then.
 --
 -- Rule 1 (S3, S4): X conflicts with all, S with X, where one path is a prefix of the other. A claim
 --   enters when it conflicts with no holder and no earlier waiter, and fewer than `limit` hold.
@@ -36,16 +36,19 @@ local function int(number)
   return string.format('%.0f', number)
 end
 
-local function open(key, queue, owner)
-  local found = redis.call('HMGET', key, 'f', 'm', 'b', owner)
+local function open(key, queue, owner, seen)
+  local found = seen or redis.call('HMGET', key, 'f', 'm', 'b', 'k', owner)
+  if seen then found[5] = redis.call('HGET', key, owner) end
   local r = {
     key = key, queue = queue, floor = tonumber(found[1] or 0), buried = tonumber(found[3] or 0),
-    mine = found[4], soonest = 0, limit = 0, plain = 0, exclusive = 0, pathed = 0, waiting = 0,
+    kept = tonumber(found[4] or 0), mine = found[5], soonest = 0, limit = 0, plain = 0, exclusive = 0, pathed = 0, waiting = 0,
+    last = 0,
     gone = {}, new = {}, seated = {},
   }
   if found[2] then
-    local kind, limit, soonest, plain, exclusive, pathed, waiting =
-      string.match(found[2], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    local kind, limit, last, soonest, plain, exclusive, pathed, waiting =
+      string.match(found[2], '^(%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+    r.last = tonumber(last)
     r.kind, r.limit, r.soonest, r.waiting = kind, tonumber(limit), tonumber(soonest), tonumber(waiting)
     r.plain, r.exclusive, r.pathed = tonumber(plain), tonumber(exclusive), tonumber(pathed)
   end
@@ -133,6 +136,12 @@ end
 local function drop(r, h)
   r.gone[#r.gone + 1] = h.owner
   count(r, h, -1)
+  for at = #r.new - 1, 1, -2 do  -- it may have been let in, or cut short, by this very script
+    if r.new[at] == h.owner then
+      table.remove(r.new, at)
+      table.remove(r.new, at)
+    end
+  end
   for at, one in ipairs(r.inside or {}) do
     if one.owner == h.owner then table.remove(r.inside, at) break end
   end
@@ -210,6 +219,13 @@ local function keep(r)
   redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + 2 * DAY) / 1000)))
 end
 
+local function keep_if_needed(r)
+  if r.floor >= r.kept then
+    keep(r)
+    redis.call('HSET', r.key, 'k', int(r.floor + DAY))
+  end
+end
+
 -- Write what has changed; of a record that nobody needs, the floor is all that stays.
 local function commit(r)
   local gone, new = r.gone, r.new
@@ -218,14 +234,14 @@ local function commit(r)
     new = {}
   else
     new[#new + 1] = 'm'
-    new[#new + 1] = r.kind .. ' ' .. int(r.limit) .. ' ' .. int(r.soonest) .. ' ' ..
+    new[#new + 1] = r.kind .. ' ' .. int(r.limit) .. ' ' .. int(r.last) .. ' ' .. int(r.soonest) .. ' ' ..
       int(r.plain) .. ' ' .. int(r.exclusive) .. ' ' .. int(r.pathed) .. ' ' .. int(r.waiting)
-    if #r.seated > 0 or r.raised then
-      new[#new + 1] = 'f'
-      new[#new + 1] = int(r.floor)
-    end
+  end
+  if #r.seated > 0 or r.raised then
+    new[#new + 1] = 'f'
+    new[#new + 1] = int(r.floor)
   end
   in_batches('HDEL', r.key, gone)
   in_batches('HSET', r.key, new)
-  if #r.seated > 0 or r.raised then keep(r) end
+  if #r.seated > 0 or r.raised then keep_if_needed(r) end
 end

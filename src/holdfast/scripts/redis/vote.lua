@@ -19,14 +19,13 @@ local mode, path, ttl, text, owner = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[6
 local kind, limit = string.match(ARGV[1], '^(%a+) (%d+)$')
 local proposal, ticket = tonumber(ARGV[11]), tonumber(ARGV[12])
 if now > tonumber(ARGV[14]) then return { 'late', now } end
-local roster = redis.call('HMGET', KEYS[3], 'max_ttl', 'nodes', 'until', 'self')
 if not roster[1] or roster[4] ~= ARGV[13] then return { 'stranger', now } end
 if roster[1] ~= ARGV[7] or roster[2] ~= ARGV[8] then
   return { 'roster', now, roster[1], roster[2] }
 end
 if tonumber(roster[3]) > now then return { 'quarantine', now, tonumber(roster[3]) - now } end
 
-local r = open(KEYS[1], KEYS[2], owner)
+local r = open(KEYS[1], KEYS[2], owner, seen)
 if barred(r, owner) then return { 'barred', now } end
 purge(r)
 settle(r)
@@ -41,6 +40,10 @@ if mine and mine.expires > now then
       if proposal <= r.floor then
         if r.changed then commit(r) end
         return { 'floor', now, r.floor }
+      end
+      if proposal > math.max(now, r.floor) + MINUTE then
+        if r.changed then commit(r) end
+        return { 'ahead', now }
       end
       r.floor, mine.token, r.raised = proposal, proposal, true
     end

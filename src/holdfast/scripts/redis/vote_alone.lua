@@ -1,22 +1,22 @@
 -- A vote for a name that nobody holds or waits for on this node: what happens most, so it comes
 -- before anything else is even defined. See record.lua for the record, vote.lua for the arguments.
+local seen = redis.call('HMGET', KEYS[1], 'f', 'm', 'b', 'k')
+local roster = redis.call('HMGET', KEYS[3], 'max_ttl', 'nodes', 'until', 'self')
 do
-  local found = redis.call('HMGET', KEYS[1], 'm', 'f', 'k', 'b')
-  local roster = redis.call('HMGET', KEYS[3], 'max_ttl', 'nodes', 'until', 'self')
-  local proposal, floor = tonumber(ARGV[11]), tonumber(found[2] or 0)
-  if not found[1] and tonumber(found[4] or 0) <= now and now <= tonumber(ARGV[14]) and
+  local proposal, floor = tonumber(ARGV[11]), tonumber(seen[1] or 0)
+  if not seen[2] and tonumber(seen[3] or 0) <= now and now <= tonumber(ARGV[14]) and
       roster[1] == ARGV[7] and roster[2] == ARGV[8] and roster[4] == ARGV[13] and
       tonumber(roster[3]) <= now and
       proposal > floor and proposal <= math.max(now, floor) + 60000000 then
     local n = time[1] .. string.sub('00000' .. time[2], -6)
-    local m = ARGV[1] .. ' ' .. n .. ' ' .. ARGV[5]
+    local m = ARGV[1] .. ' 0 ' .. n .. ' ' .. ARGV[5]
     local text = ARGV[6]
     if string.sub(ARGV[1], 1, 1) == 's' then  -- of a semaphore, the slot
       local channel, rest = string.match(text, '^%u (%S+) %S+ (.*)$')
       text = ARGV[2] .. ' ' .. channel .. ' ' .. ARGV[3] .. ' ' .. rest
     end
     local holder = ARGV[11] .. ' ' .. n .. ' ' .. n .. ' 0 0 ' .. ARGV[4] .. ' ' .. text
-    if tonumber(found[3] or 0) > proposal then
+    if tonumber(seen[4] or 0) > proposal then
       redis.call('HSET', KEYS[1], 'f', ARGV[11], 'm', m, ARGV[9], holder)
     else
       local day = string.format('%.0f', proposal + 86400000000)
