@@ -289,3 +289,10 @@ def check_text(text: str, what: str) -> str:
     if size > MAX_TEXT:
         raise ValueError(f"{what} is {size} bytes long; {MAX_TEXT} is the most.")
     return text
+
+
+def yes_or_no(text: str) -> bool:
+    """Read a switch in a URL."""
+    if text.lower() not in ("true", "1", "yes", "false", "0", "no"):
+        raise ValueError(f"{text!r} is neither yes nor no.")
+    return text.lower() in ("true", "1", "yes")

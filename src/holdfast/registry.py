@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 from .errors import MissingDriver
 
@@ -83,6 +85,26 @@ def load_engine(url: object, colour: str) -> Any:
             engine=scheme,
         ) from error
     return getattr(module, entry.engine if colour == "_sync" else f"Async{entry.engine}")
+
+
+def split_options(
+    url: object, kinds: Mapping[str, Callable[[str], Any]]
+) -> tuple[object, dict[str, Any]]:
+    """Take the engine's own options out of a URL's query: the command line has no other way."""
+    if not isinstance(url, str) or "?" not in url:
+        return url, {}
+    head, _, query = url.partition("?")
+    found: dict[str, Any] = {}
+    rest: list[tuple[str, str]] = []
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in kinds:
+            rest.append((name, value))
+            continue
+        try:
+            found[name] = kinds[name](value)
+        except ValueError:
+            raise ValueError(f"{name}={value!r} in an engine URL is not what it must be.") from None
+    return f"{head}?{urlencode(rest)}" if rest else head, found
 
 
 def _third_party(scheme: str) -> EngineEntry | None:

@@ -13,7 +13,8 @@ class ServerClock:
     """Learns from every answer that carries the server's time.
 
     The server looked at its clock between our sending and our receiving: what it runs ahead of
-    ours lies between two bounds, as tight as the answer was quick.
+    ours lies between two bounds, as tight as the answer was quick. What a quicker one told before
+    is still true, give or take the drift.
     """
 
     __slots__ = ("_at", "_high", "_low")
@@ -32,12 +33,20 @@ class ServerClock:
         """Take note of an answer; return by how many seconds the clock was set, 0.0 if not."""
         theirs = micros / 1e6
         low, high = theirs - received, theirs - sent
-        slack = STEP + RATE * (received - self._at)
+        drift = RATE * abs(received - self._at)
+        before, after = self._low - drift, self._high + drift
         step = 0.0
-        if low > self._high + slack:
-            step = low - self._high
-        elif high < self._low - slack:
-            step = high - self._low
+        if low > after:
+            if low > after + STEP:
+                step = low - self._high
+        elif high < before:
+            if high < before - STEP:
+                step = high - self._low
+        else:
+            if low < before:
+                low = before
+            if high > after:
+                high = after
         self._low, self._high, self._at = low, high, received
         return step
 

@@ -10,7 +10,7 @@ Rule 3: `not_after` of a Grant or Renewal comes from `rules.validity` and nowher
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from ..events import NodeEvent
@@ -33,6 +33,8 @@ class AsyncEngine(ABC):
     # Whether a release that is under way must outlive a cancel of its caller. An engine whose
     # releases take effect all the same when they are sent again in the background saves a task.
     shielded: ClassVar[bool] = True
+    # Options that may also stand in the query of a URL, with what reads them.
+    url_options: ClassVar[Mapping[str, Callable[[str], Any]]] = {}
     guarantees: Guarantees
     location: str  # where, for messages: never with a password
 

@@ -30,7 +30,7 @@ from ..model import (
     seconds,
 )
 from ..names import encode, encode_path, encode_prefix, record_key
-from ..registry import load_engine
+from ..registry import load_engine, split_options
 from ..rules import within
 from .engine import Engine
 from .lease import Lease, LeaseOptions
@@ -66,12 +66,15 @@ def connect(
     place of a URL, a client of redis-py lends its settings; a list of URLs or clients is Redlock.
 
     `ttl` and `timeout` are the defaults of its locks: how long the engine keeps a lock without
-    news from us, and how long we wait for one (None = for ever). Further options are the engine's.
+    news from us, and how long we wait for one (None = for ever). Further options are the engine's;
+    they may also stand in the URL (`?quarantine=yes`), as may `max_ttl`.
     """
     if url is None or url == "":
         url = os.environ.get("HOLDFAST_URL") or f"sqlite://{quote(default_path())}"
     engine_class = load_engine(url, COLOUR)
-    engine = engine_class(url, max_ttl=seconds(max_ttl, "max_ttl"), **options)
+    url, found = split_options(url, {"max_ttl": float, **engine_class.url_options})
+    longest = found.pop("max_ttl", max_ttl)
+    engine = engine_class(url, max_ttl=seconds(longest, "max_ttl"), **{**found, **options})
     return Client(
         engine,
         namespace=namespace,

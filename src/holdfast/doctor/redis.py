@@ -29,7 +29,7 @@ def check(patient: Patient) -> Iterator[Finding]:
     node: Node = engine.node
     bounds = patient.client.guarantees
     quarantine = Fault.SERVER_RESTART in bounds.exclusive
-    replicas: int = getattr(engine, "_replicas", 0)
+    replicas: int = getattr(engine, "replicas", 0)
     yield from check_way(node.settings)
     if why_silent(node) is not None:
         return  # which the check of all engines reports

@@ -38,7 +38,7 @@ def check(patient: Patient) -> Iterator[Finding]:
     yield from check_nodes(
         engine.nodes,
         patient.client.namespace,
-        quorum=getattr(engine, "_quorum", None),
+        quorum=getattr(engine, "quorum", None),
         max_ttl=patient.client.guarantees.max_ttl,
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterable
 
 from ...clocks import Clock, wall_micros
 from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
@@ -49,14 +50,20 @@ REMEMBERED = 1000
 class Attempt:
     """What all nodes must be told alike about one owner."""
 
-    __slots__ = ("failures", "proposed", "slot", "ticket", "token")
+    __slots__ = ("failures", "proposed", "slot", "spared", "ticket", "token")
 
     def __init__(self, ticket: int, slot: int) -> None:
         self.ticket = ticket  # its place in every node's queue
         self.slot = slot  # which permit of a semaphore it wants
         self.token = 0  # what a majority granted
         self.proposed = 0  # the highest so far: each is above it, so nodes can tell late copies
+        self.spared: frozenset[int] | None = None  # nodes that were never asked for it
         self.failures = 0
+
+    def spare(self, nodes: Iterable[int]) -> None:
+        """Take note that these nodes were not asked now."""
+        now = frozenset(nodes)
+        self.spared = now if self.spared is None else self.spared & now
 
 
 def seat(claim: Claim, slot: int) -> tuple[str, str]:
@@ -99,6 +106,7 @@ class AsyncVoting:
             if unanimous(answers, proposal) and self._clock() < not_after:
                 return self._won(claim, attempt, proposal, not_after)
             tally = count_votes(answers, proposal)
+            attempt.spare(number for number, answer in enumerate(answers) if answer is None)
             if len(tally.granted) >= self._nodes.quorum and self._clock() < not_after:
                 if tally.strangers:
                     await self._enrol_late(claim)

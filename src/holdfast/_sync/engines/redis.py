@@ -11,9 +11,9 @@ Rule 4: one channel per client. Whoever hears nothing on it any more looks for h
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from secrets import token_hex
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._concurrency import Reader, sleep
 from ...clocks import Clock, boot_clock
@@ -30,6 +30,7 @@ from ...model import (
     Reason,
     Renewal,
     Snapshot,
+    yes_or_no,
 )
 from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
@@ -82,6 +83,11 @@ class RedisEngine(Engine):
 
     family = "redis"
     shielded = False  # release.lua may be repeated, and the keeper does so
+    url_options: ClassVar[Mapping[str, Callable[[str], Any]]] = {
+        "replicas": int,
+        "quarantine": yes_or_no,
+        "on_clock_step": str,
+    }
 
     def __init__(
         self,
@@ -114,7 +120,7 @@ class RedisEngine(Engine):
             at_least=True,
         )
         self._clock = clock
-        self._replicas = replicas
+        self.replicas = replicas
         # Whether replicas have it, and what the clock says now, only an answer tells.
         self._confirms = replicas > 0 or on_clock_step == "block"
         self._rules: dict[str, Any] = {
@@ -185,12 +191,12 @@ class RedisEngine(Engine):
         owner = claim.owner.encode()
         until = node.clock.latest(sent + timeout)
         tail = CLAIM_TAIL % (len(owner), owner, claim.queue, until)
-        if not self._replicas:
+        if not self.replicas:
             reply = node.ask(template, tail, timeout, sent, 1)
         else:
             # While the server waits for replicas, renewals wait behind it: not for long.
             patience = min(timeout / 2, claim.ttl / 6, 1.0)
-            reply = node.ask_with_replicas(self._replicas, patience, template, tail, timeout)
+            reply = node.ask_with_replicas(self.replicas, patience, template, tail, timeout)
             node.observe(sent, reply[1], self._clock())
         if sent < node.out_until:  # since this very answer
             raise node.kept_out(sent)

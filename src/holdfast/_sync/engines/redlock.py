@@ -8,10 +8,10 @@ Rule 3: a renewal that a majority confirms seats us again on nodes that came bac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from secrets import token_hex
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._concurrency import Reader
 from ...clocks import Clock, boot_clock
@@ -60,6 +60,11 @@ class RedlockEngine(Engine):
 
     family = "redlock"
     shielded = False  # release.lua may be repeated, and the keeper does so
+    url_options: ClassVar[Mapping[str, Callable[[str], Any]]] = {
+        "quorum": int,
+        "node_timeout": float,
+        "on_clock_step": str,
+    }
 
     def __init__(
         self,
@@ -82,7 +87,7 @@ class RedlockEngine(Engine):
             raise ValueError(f"max_ttl must be at most {LONGEST_TTL:g} s here, not {max_ttl:g}.")
         if node_timeout <= 0:
             raise ValueError(f"node_timeout must be more than 0 seconds, not {node_timeout:g}.")
-        self._quorum = quorum or majority
+        self.quorum = quorum or majority
         self._node_timeout = node_timeout
         self._max_ttl = max_ttl
         self._rules = {"max_ttl": max_ttl, "on_clock_step": on_clock_step}
@@ -107,8 +112,9 @@ class RedlockEngine(Engine):
         self._start_over()
 
     def _start_over(self) -> None:
-        self._nodes = RedlockNodes(self._settings, self._clock, self._quorum, **self._rules)
+        self._nodes = RedlockNodes(self._settings, self._clock, self.quorum, **self._rules)
         self._nodes.location = self.location
+        self._nodes.node_timeout = self._node_timeout
         for node in self._nodes.all:
             node.report = self._report
         self._inbox = Inbox()
@@ -171,7 +177,7 @@ class RedlockEngine(Engine):
             hints = self._hints.get(owner)
             if hints is not None:
                 hints.add(number)
-                if len(hints) >= self._quorum:
+                if len(hints) >= self.quorum:
                     self._inbox.nudge(owner)
         elif kind == "lost" and self._notice is not None:
             self._notice(owner, Reason(rest[0]))
@@ -203,12 +209,12 @@ class RedlockEngine(Engine):
         renewing = question(RENEW, len(keys), *keys, *values, time_at=0)
         answers = self._nodes.ask(renewing, patience)
         heard = [answer for answer in answers if is_answer(answer)]
-        if len(heard) < self._quorum and len(heard) < self._nodes.blocking:
+        if len(heard) < self.quorum and len(heard) < self._nodes.blocking:
             raise self._nodes.missing(answers)
         renewals: list[Renewal] = []
         for number, claim in enumerate(claims, 1):
             found = Counter(answer[number] for answer in heard)
-            if found[1] >= self._quorum:
+            if found[1] >= self.quorum:
                 renewals.append(Renewal(Outcome.RENEWED, validity(sent, claim.ttl)))
             elif found[0] + found[2] >= self._nodes.blocking:
                 reason = Reason.STOLEN if found[2] >= self._nodes.blocking else Reason.EXPIRED
@@ -237,6 +243,7 @@ class RedlockEngine(Engine):
                     continue
                 if found == 2 and claim.mode is Mode.EXCLUSIVE and not claim.path:
                     continue  # whoever is there excludes us
+                attempt.spared = (attempt.spared or frozenset()) - {node.number}
                 mode, path = seat(claim, attempt.slot)
                 keys += keys_of(claim.key)
                 values += (claim.owner, micros(claim.ttl), claim.family.value, claim.limit)
@@ -250,12 +257,13 @@ class RedlockEngine(Engine):
     def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See Engine."""
         self._stop_waiting_for(claim.owner)
-        self._voting.attempts.pop(claim.owner, None)  # whatever the nodes say, it is over
+        attempt = self._voting.attempts.pop(claim.owner, None)  # whatever the nodes say, it is over
+        spared = attempt.spared or () if attempt is not None else ()
         patience = self._voting.patience(claim.ttl, timeout)
         ending = self._voting.release_question(claim, linger)
-        answers = self._nodes.ask(ending, patience, owed=claim.ttl)
+        answers = self._nodes.ask(ending, patience, owed=claim.ttl, spared=spared)
         heard = [bool(answer[0]) for answer in answers if is_answer(answer)]
-        if sum(heard) >= self._quorum:
+        if sum(heard) >= self.quorum:
             return True
         if len(heard) - sum(heard) >= self._nodes.blocking:
             return False
@@ -280,7 +288,7 @@ class RedlockEngine(Engine):
         forcing = question(FORCE, 2, *keys_of(key), wanted)
         answers = self._nodes.ask(forcing, self._leisure(timeout))
         heard = [answer for answer in answers if is_answer(answer)]
-        if len(heard) < self._quorum:
+        if len(heard) < self.quorum:
             raise self._nodes.missing(answers)
         found = {owner for answer in heard for owner in answer[2:]}
         return len(found)  # a majority has let go of them, whoever else has not
@@ -290,7 +298,7 @@ class RedlockEngine(Engine):
         self._nodes.greet(self._leisure(timeout))
         self._greeted = True
         answers: list[Any] = [[] if node.error is None else None for node in self._nodes.all]
-        if sum(map(is_answer, answers)) < self._quorum:
+        if sum(map(is_answer, answers)) < self.quorum:
             raise EngineUnavailable(str(self._nodes.missing(answers)), engine=self.location)
 
     def _leisure(self, timeout: float) -> float:

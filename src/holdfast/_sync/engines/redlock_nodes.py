@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeGuard
 
 from ... import events
@@ -159,6 +159,7 @@ class RedlockNodes:
         self.all = [RedlockNode(one, clock, **rules) for one in settings]
         self.quorum = quorum
         self.location = f"redlock of {len(self.all)} nodes"
+        self.node_timeout = math.inf  # how long they usually have
         self._clock = clock
         self._links = [node.link for node in self.all]
         self._unchecked = True
@@ -192,61 +193,71 @@ class RedlockNodes:
         timeout: float,
         only: Sequence[RedlockNode] | None = None,
         owed: float = 0.0,
+        spared: Collection[int] = (),
         few: bool = False,
     ) -> list[Reply]:
         """Return each node's answer, a list, or the error instead of it, in the order of nodes.
 
-        None stands for the answer of a node that was not asked.
-        A node that cannot be told now is told when it is back, within `owed` seconds. Where `few`
-        are enough, silent nodes are left alone even if there is no majority without them.
+        None stands for the answer of a node that was not asked. One that cannot be told now is
+        told when it is back, within `owed` seconds, unless it is to be `spared`. Where `few` are
+        enough, silent nodes are left alone even if there is no majority without them.
         """
         if self._trouble or only is not None:
-            return self._ask_some(question, timeout, only, owed, few)
+            nodes = self.likely(self.all if only is None else only, timeout, few)
+            answers = self._ask_some(question, timeout, nodes)
+            if owed:
+                self._owe(question, only or self.all, answers, owed, spared)
+            return answers
         sent = self._clock()
         answers = fan_out(self._links, question.requests(self.all), timeout)
         received = self._clock()
         for node, answer in zip(self.all, answers, strict=True):
             if type(answer) is not list:
                 self._trouble = True
-                return self._sort(question, timeout, self.all, answers, sent, owed)
+                answers = self._sort(question, timeout, self.all, answers, sent)
+                if owed:
+                    self._owe(question, self.all, answers, owed, spared)
+                return answers
             node.observe(sent, answer[question.time_at], received)
         if self._unchecked:  # somebody was connected to anew
-            self._check_identities()
             return self._without_impostors(answers)
         return answers
+
+    def _owe(
+        self,
+        question: Question,
+        nodes: Sequence[RedlockNode],
+        answers: Sequence[Reply],
+        owed: float,
+        spared: Collection[int],
+    ) -> None:
+        until = self._clock() + owed
+        for node in nodes:
+            if not is_answer(answers[node.number]) and node.number not in spared:
+                node.owe(question, until)
+                self._trouble = True
 
     def likely(
         self, wanted: Sequence[RedlockNode], patience: float, few: bool = False
     ) -> list[RedlockNode]:
         """Return those that are likely to answer in time; all, if they are no majority."""
         now = self._clock()
+        patience = min(patience, self.node_timeout)
         nodes = [node for node in wanted if not node.away(now, patience)]
         return nodes if few or len(nodes) >= self.quorum else list(wanted)
 
     def _ask_some(
-        self,
-        question: Question,
-        timeout: float,
-        only: Sequence[RedlockNode] | None,
-        owed: float,
-        few: bool,
+        self, question: Question, timeout: float, nodes: Sequence[RedlockNode]
     ) -> list[Reply]:
-        """Ask those nodes that are likely to answer; it takes a majority of them all the same."""
+        """Ask these nodes, and tell them what they are owed."""
         sent = self._clock()
-        wanted = self.all if only is None else only
-        nodes = self.likely(wanted, timeout, few)
         links = [node.link for node in nodes]
         answers = fan_out(links, question.requests(nodes), timeout)
-        result = self._sort(question, timeout, nodes, answers, sent, owed)
-        for node in wanted if owed else ():
-            if node not in nodes:
-                node.owe(question, sent + owed)
-        if self._unchecked:
-            self._check_identities()
+        result = self._sort(question, timeout, nodes, answers, sent)
         for node in nodes:
             self._pay(node, sent, timeout)
         self._trouble = any(node.troubled for node in self.all)
-        return self._without_impostors(result)
+        return result
 
     def _pay(self, node: RedlockNode, now: float, timeout: float) -> None:
         """Tell a node that is back what it could not be told before, the latest first."""
@@ -267,7 +278,6 @@ class RedlockNodes:
         nodes: Sequence[RedlockNode],
         answers: list[Reply],
         sent: float,
-        owed: float,
     ) -> list[Reply]:
         """Take note of who answered and who did not."""
         if any(forgotten(answer) for answer in answers):
@@ -277,9 +287,7 @@ class RedlockNodes:
             result[node.number] = answer = self.note(node, answer, timeout)
             if is_answer(answer):
                 node.observe(sent, answer[question.time_at], self._clock())
-            elif owed:
-                node.owe(question, sent + owed)
-        return result
+        return self._without_impostors(result)
 
     def _tell_in_full(
         self,
@@ -332,12 +340,14 @@ class RedlockNodes:
             "nothing with each other.",
             engine=node.location,
         )
-        self._impostor = self._impostor or error
+        self._impostor, self._trouble = self._impostor or error, True
         if not isinstance(node.error, NotSupported):
             node.failed(self._clock(), error, math.inf)
             node.link.leave()  # the next connection may find what should be there
 
     def _without_impostors(self, answers: list[Reply]) -> list[Reply]:
+        if self._unchecked:
+            self._check_identities()
         if self._impostor is not None:
             for node in self.all:
                 if isinstance(node.error, NotSupported):
