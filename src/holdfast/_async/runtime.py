@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,8 @@ from ..model import Claim, Reason
 from .engine import AsyncEngine
 from .keeper import AsyncKeeper
 from .renewal import AsyncRenewer
+
+OWNERS = 64  # ids made at once
 
 _NOWHERE = object()
 _CLOSED = object()
@@ -38,7 +41,10 @@ class AsyncRuntime:
         self.domain = domain
         self.connect_timeout = connect_timeout
         self.clock = clock
-        self.entropy = entropy
+        self._entropy = entropy
+        self._owners: deque[str] = (
+            deque()
+        )  # made in advance: one by one they cost a system call each
         self.chance = chance
         self.listeners: list[Callable[[Event], object]] = []
         self.tasks: set[Any] = set()  # shielded calls under way
@@ -48,6 +54,15 @@ class AsyncRuntime:
         self.keeper: AsyncKeeper
         self.renewer: AsyncRenewer
         self.callbacks: AsyncCallbacks
+
+    def new_owner(self) -> str:
+        """Return 128 random bits that nobody had before (S1)."""
+        try:
+            return self._owners.pop()
+        except IndexError:
+            data = self._entropy(16 * OWNERS).hex()
+            self._owners.extend(data[at : at + 32] for at in range(32, len(data), 32))
+            return data[:32]
 
     def ready(self) -> None:
         """Open on first use; refuse a closed, forked or foreign client."""
@@ -121,4 +136,5 @@ class AsyncRuntime:
             self.home = _NOWHERE if AsyncHome.survives_fork or not self.open else _FORKED
         self.tasks = set()
         self.entered = {}
+        self._owners = deque()  # the parent goes on with those
         self.engine.after_fork()

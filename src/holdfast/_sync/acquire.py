@@ -33,7 +33,7 @@ def acquire(
         runtime.ready()
     clock = runtime.clock
     # The constructor of a named tuple costs as much again as the tuple.
-    claim = tuple.__new__(Claim, (*terms, runtime.entropy(16).hex(), timeout > 0.0, 0))
+    claim = tuple.__new__(Claim, (*terms, runtime.new_owner(), timeout > 0.0, 0))
     started = sent = clock()
     leases = runtime.keeper.leases
     try:

@@ -60,8 +60,14 @@ class Keeper:
             if self._closed:
                 return False
             self.leases[claim.owner] = ref(lease)
-            lease._renew_due = renew_at(sent, claim.ttl)
-            self.schedule(lease)
+            due = lease._renew_due = renew_at(sent, claim.ttl)
+            slot = self._slots.get(due)
+            if slot is not None and due <= lease._deadline:  # as a rule: what `schedule` would do
+                lease._entry_at = due
+                self._entries += 1
+                slot.append(claim.owner)
+            else:
+                self.schedule(lease)
             if self._entries > FEW and self._entries > 4 * len(self.leases):
                 self._compact()
         return True

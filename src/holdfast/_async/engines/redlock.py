@@ -35,7 +35,7 @@ from ...redlock_settings import read_nodes
 from ...rules import validity
 from ..engine import AsyncEngine, Notice, Report
 from ..inbox import AsyncInbox
-from .redlock_look import look, names
+from .redlock_look import SCAN, look, names
 from .redlock_nodes import (
     DEADLINE,
     AsyncRedlockNode,
@@ -279,7 +279,9 @@ class AsyncRedlockEngine(AsyncEngine):
         """See AsyncEngine."""
         patience = self._leisure(timeout)
         keys = await names(self._nodes, prefix, patience)
-        shots = await look(self._nodes, keys, patience) if keys else []
+        shots: list[Snapshot] = []
+        for start in range(0, len(keys), SCAN):
+            shots += await look(self._nodes, keys[start : start + SCAN], patience)
         return [shot for shot in shots if shot.kind is not None]
 
     async def force(self, key: str, token: int | None, timeout: float) -> int:

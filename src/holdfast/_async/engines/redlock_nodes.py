@@ -141,8 +141,9 @@ class AsyncRedlockNode(AsyncRedisNode):
         self._silent_for = max(self._silent_for, patience)
         self.errors += 1
         self.error = error
-        self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
-        self._failures += 1
+        if now >= self._away_until:  # else many have asked at the same time
+            self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
+            self._failures += 1
         if self.report is not None:
             self.report(events.NodeFailed, node=self.location, error=str(error))
 
@@ -179,7 +180,7 @@ class AsyncRedlockNodes:
 
     async def greet(self, timeout: float) -> None:
         """Get to know every node that can be reached."""
-        nodes = self.all
+        nodes = self.likely(self.all, timeout)
         ping = pack(("PING",))
         answers = await afan_out([node.link for node in nodes], [ping] * len(nodes), timeout)
         for node, answer in zip(nodes, answers, strict=True):

@@ -35,7 +35,7 @@ from ...redlock_settings import read_nodes
 from ...rules import validity
 from ..engine import Engine, Notice, Report
 from ..inbox import Inbox
-from .redlock_look import look, names
+from .redlock_look import SCAN, look, names
 from .redlock_nodes import (
     DEADLINE,
     RedlockNode,
@@ -279,7 +279,9 @@ class RedlockEngine(Engine):
         """See Engine."""
         patience = self._leisure(timeout)
         keys = names(self._nodes, prefix, patience)
-        shots = look(self._nodes, keys, patience) if keys else []
+        shots: list[Snapshot] = []
+        for start in range(0, len(keys), SCAN):
+            shots += look(self._nodes, keys[start : start + SCAN], patience)
         return [shot for shot in shots if shot.kind is not None]
 
     def force(self, key: str, token: int | None, timeout: float) -> int:
