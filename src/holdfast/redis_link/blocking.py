@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 from .._concurrency import Mutex, Reader
 from ..clocks import Clock
+from ..errors import EngineUnavailable
 from .connection import Connection, drive
 from .settings import Settings
 from .wire import Follow, Greeting, Reply, check, forbidden, pack, silent, unreachable
@@ -104,6 +105,8 @@ class Link:
         """Begin a new connection."""
         try:
             return Connection(self.settings, self._clock)
+        except EngineUnavailable:  # by Sentinel's answer
+            raise
         except OSError as error:
             raise unreachable(self.settings, error) from error
 

@@ -212,9 +212,12 @@ def ask_sentinel(
     try:
         host, port = sentinel.discover_master(service)
     except RedisError as error:
+        # Not its own words: in some versions they show the password of the Sentinels.
+        asked = ", ".join(f"{host}:{port}" for host, port in hosts)
         raise EngineUnavailable(
-            f"Sentinel names no master for {service!r} ({error}); check the Sentinels and the name."
-        ) from error
+            f"Sentinel names no master for {service!r} ({type(error).__name__} at {asked}); check "
+            "the Sentinels and the name."
+        ) from None
     finally:
         for one in sentinel.sentinels:
             one.close()

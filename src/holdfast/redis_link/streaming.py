@@ -19,6 +19,7 @@ import hiredis
 
 from .._concurrency import AsyncReader
 from ..clocks import Clock
+from ..errors import EngineUnavailable
 from .settings import Settings
 from .wire import (
     Follow,
@@ -264,6 +265,8 @@ class AsyncLink:
         except (OSError, TimeoutError) as error:
             stream.abort()
             self._streams.discard(stream)
+            if isinstance(error, EngineUnavailable):
+                raise
             why = error if str(error) else f"no answer within {timeout:.3g} s"
             raise unreachable(settings, why) from error
         except BaseException:
