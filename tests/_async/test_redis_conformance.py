@@ -1,5 +1,7 @@
 """The Redis engine does what every engine must do, on Redis and on Valkey."""
 
+import pytest
+
 from holdfast.testing import AsyncConformance
 from holdfast.testing.redis_harness import RedisHarness, ValkeyHarness
 
@@ -10,6 +12,7 @@ class TestRedis(AsyncConformance):
     harness = RedisHarness()
 
 
+@pytest.mark.slow
 class TestValkey(AsyncConformance):
     """All of it."""
 

@@ -198,6 +198,7 @@ class TestLogin(AsyncRedisSuite):
             assert why in str(errors[-1])
         wait = client.lock("x", timeout=0.2).acquire
         errors.append(await self.raises(holdfast.EngineUnavailable, wait))
+        assert why in str(errors[-1])
         await heard.until(holdfast.events.Missed, 2)
         await client.close()
         shown = [*map(repr, errors), *map(str, heard.events), caplog.text, repr(client)]

@@ -198,6 +198,7 @@ class TestLogin(RedisSuite):
             assert why in str(errors[-1])
         wait = client.lock("x", timeout=0.2).acquire
         errors.append(self.raises(holdfast.EngineUnavailable, wait))
+        assert why in str(errors[-1])
         heard.until(holdfast.events.Missed, 2)
         client.close()
         shown = [*map(repr, errors), *map(str, heard.events), caplog.text, repr(client)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .runtime import Runtime
 
 LONG_WAIT = 10.0  # in TTLs
+BRIEF = 0.02  # seconds in which a last try learns nothing new about why there is no answer
 
 
 def acquire(
@@ -157,7 +158,9 @@ class _Patience:
                 limit = min(runtime.connect_timeout, max(0.001, self._answer_due() - sent))
                 answer, error = runtime.engine.claim(claim, limit), None
             except (EngineUnavailable, OutcomeUnknown) as problem:
-                answer, error = None, problem
+                if error is None or limit > BRIEF:  # else the earlier one says more
+                    error = problem
+                answer = None
                 continue
             if isinstance(answer, Grant) and clock() < answer.not_after:
                 return answer, sent
