@@ -14,7 +14,7 @@ from .contest import Rounds, contest
 from .floor import Row, Step
 from .redis_pair import compare
 from .redis_peers import ON_ONE, TTL
-from .redis_servers import addresses_of, cpu_of, figures, no_figure, on_servers, url_of
+from .redis_servers import addresses_of, apart, cpu_of, figures, no_figure, on_servers, url_of
 
 if TYPE_CHECKING:
     from ..testing.servers import RedisServer
@@ -43,7 +43,9 @@ def pair(sizes: Sizes, servers: Sequence[RedisServer]) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     beside = "two bare scripts"
     where = addresses_of(servers)
-    return compare(where, ON_ONE, sizes.rounds, sizes.pairs, beside=beside, aim=1.3)
+    with apart(servers) as note:
+        rows = compare(where, ON_ONE, sizes.rounds, sizes.pairs, beside=beside, aim=1.3)
+    return [row._replace(note=row.note + note) for row in rows]
 
 
 def waiters(count: int, sizes: Sizes, servers: Sequence[RedisServer]) -> list[Row]:

@@ -14,7 +14,7 @@ from .contest import Rounds, contest
 from .floor import Row, Step
 from .redis_pair import compare, pair_of
 from .redis_peers import ON_MANY
-from .redis_servers import addresses_of, on_servers, url_of
+from .redis_servers import addresses_of, apart, on_servers, url_of
 from .timing import alternate, ratio
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def pair(sizes: Sizes, servers: Sequence[RedisServer]) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     beside = f"two bare scripts on {NODES} nodes"
     where = addresses_of(servers)
-    return compare(where, ON_MANY, sizes.rounds, sizes.pairs, beside=beside, aim=1.3)
+    with apart(servers) as note:
+        rows = compare(where, ON_MANY, sizes.rounds, sizes.pairs, beside=beside, aim=1.3)
+    return [row._replace(note=row.note + note) for row in rows]
 
 
 def stopped(count: int, sizes: Sizes, servers: Sequence[RedisServer]) -> list[Row]:
