@@ -126,7 +126,7 @@ def test_a_missing_peer_is_reported(rare: Callable[[str], None]) -> None:
     assert redis_py.value > 0
     assert math.isnan(missing.value)
     assert missing.what.startswith("python-redis-lock")
-    assert missing.note == "is not installed here (redis_lock)"
+    assert missing.note.startswith("is not installed here (redis_lock)")
 
 
 def test_a_peer_that_fails_later_is_reported() -> None:

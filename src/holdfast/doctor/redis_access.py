@@ -23,14 +23,17 @@ OUTSIDE = ("PING", "EVAL", "EVALSHA", "SUBSCRIBE", "SCAN", "INFO")
 
 # What scripts call, each as a call that leaves nothing behind: KEY is a name of our own.
 LOOKING = (
-    *("TIME", "EXISTS KEY", "HMGET KEY f", "HGETALL KEY"),
+    *("TIME", "EXISTS KEY", "HMGET KEY f", "HGET KEY f", "HGETALL KEY"),
     *("ZSCORE KEY:q x", "ZRANK KEY:q x", "ZRANGE KEY:q 0 -1", "ZCARD KEY:q"),
 )
-CHANGING = ("HDEL KEY f", "ZREM KEY:q x", "PEXPIREAT KEY 1", f"PUBLISH {CHANNELS}doctor x")
+CHANGING = (
+    *("HDEL KEY f", "ZREM KEY:q x", "ZPOPMIN KEY:q", "PEXPIREAT KEY 1"),
+    f"PUBLISH {CHANNELS}doctor x",
+)
 CREATING = ("SET KEY:x:x 1 PX 1", "HSET KEY f 0", "ZADD KEY:q 0 x")
 REMOVING = CHANGING[:2]
 # Only Redlock's call these.
-IN_REDLOCK = ("HGET KEY f", "ZRANGEBYSCORE KEY:q -inf 0", "PEXPIRE KEY 1", "PERSIST KEY")
+IN_REDLOCK = ("ZRANGEBYSCORE KEY:q -inf 0", "PEXPIRE KEY 1", "PERSIST KEY")
 
 # What locks can do without.
 MISSED = {
