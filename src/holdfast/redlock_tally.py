@@ -110,7 +110,8 @@ def trusted(clocks: Sequence[float]) -> float:
 
 def free_slot(tally: Tally, limit: int, quorum: int, nodes: int, chance: float) -> int | None:
     """Return a slot of a semaphore that a majority may still have, at random; None = all taken."""
-    taken = [slot for slot, count in tally.slots.items() if count > nodes - quorum]
+    spare = nodes - quorum - len(tally.silent) - len(tally.quarantined) - tally.ahead
+    taken = [slot for slot, count in tally.slots.items() if count > spare]
     free = limit - len(taken)
     if free <= 0:
         return None

@@ -50,6 +50,18 @@ class TestSetUps(RedlockSuite):
 
         self.until(noticed)
 
+    def until_works(self, client: holdfast.Client) -> None:
+        """Return when the client has noticed that all is well again."""
+
+        def works() -> bool:
+            try:
+                self.cycle(client)
+            except holdfast.NotSupported:
+                return False
+            return True
+
+        self.until(works)
+
     # --- The same server twice. ---
 
     def test_two_names_of_one_server(self) -> None:
@@ -86,15 +98,7 @@ class TestSetUps(RedlockSuite):
         assert client.engine.nodes[4].errors >= 1  # type: ignore[attr-defined]
         self.proxies[4].lead_to(self.servers[4].port)
         self.proxies[4].close_all()
-
-        def works() -> bool:
-            try:
-                self.cycle(client)
-            except holdfast.NotSupported:
-                return False
-            return True
-
-        self.until(works)
+        self.until_works(client)
         self.until_free("x")
 
     # --- No masters of their own. ---
@@ -122,7 +126,7 @@ class TestSetUps(RedlockSuite):
         finally:
             server.command("REPLICAOF", "NO", "ONE")
         assert lease.release() is True
-        self.cycle(fresh)
+        self.until_works(fresh)
 
     def test_a_member_of_a_cluster(self) -> None:
         """What a Cluster fails over to forgets what was granted."""

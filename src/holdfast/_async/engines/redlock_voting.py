@@ -157,12 +157,15 @@ class AsyncVoting:
     def _of_their_runs(self, answers: list[Reply], sent: float) -> list[Reply]:
         """Return what counts: not what a node said that was asked as what it had been before.
 
-        It was started again, and we learnt that only with this answer.
+        It was started again, and we learnt that only with this answer. Or its clock was set, and
+        it is not to be counted on (on_clock_step='block').
         """
         self._nodes.refuse_impostors()
         for node in self._nodes.all:
             if node.changed_at >= sent and answers[node.number] is not None:
                 answers[node.number] = [b"stranger", 0]
+            elif node.out_until > sent and answers[node.number] is not None:
+                answers[node.number] = node.kept_out(sent)
         return answers
 
     async def _without_majority(

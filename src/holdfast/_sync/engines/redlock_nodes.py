@@ -119,6 +119,12 @@ class RedlockNode(RedisNode):
         self._failures = 0
         self._away_until = self._silent_for = 0.0
 
+    def complaint(self, now: float) -> str:
+        """Return why its answer does not count."""
+        if self.error is None and self.out(now):
+            return str(self.kept_out(now))
+        return str(self.error or f"{self.location} was not asked")
+
     @property
     def troubled(self) -> bool:
         """Whether it needs more than to be asked."""
@@ -365,7 +371,8 @@ class RedlockNodes:
         silent = [
             node for node, answer in zip(self.all, answers, strict=True) if not is_answer(answer)
         ]
-        why = "; ".join(str(node.error).rstrip(".") for node in silent)
+        now = self._clock()
+        why = "; ".join(node.complaint(now).rstrip(".") for node in silent)
         return OutcomeUnknown(
             f"Only {len(self.all) - len(silent)} of {len(self.all)} nodes answered, {self.quorum} "
             f"are needed ({why}).",

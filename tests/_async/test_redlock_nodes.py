@@ -1,0 +1,323 @@
+"""Nodes of a Redlock that are down, slow or stopped: the others decide, and nobody waits long."""
+
+from __future__ import annotations
+
+import math
+import time
+
+import pytest
+
+import holdfast.aio as holdfast
+from holdfast.model import Mode
+from holdfast.testing.redis_harness import RedlockHarness
+from holdfast.testing.running import AsyncSpawned, elapsed
+from tests._async.redlock_suite import ALL, LONG, PATIENT, AsyncRedlockSuite
+
+PAIRS = 20
+
+
+class TestNodesDown(AsyncRedlockSuite):
+    """A minority, then a majority of five nodes cannot be reached."""
+
+    harness = RedlockHarness()
+
+    # --- A minority. ---
+
+    @pytest.mark.parametrize("way", ["killed", "cut"])
+    async def test_two_down_at_the_start(self, way: str) -> None:
+        """Two of five may be down when a namespace is first used; the same client uses them again
+        when they return, at once."""
+        for number in (1, 3):
+            if way == "killed":
+                self.servers[number].kill()
+            else:
+                self.cut(number)
+        client = self.patient()
+        started = time.monotonic()
+        lease = await self.take(client.lock("x"))
+        assert elapsed(started) < 4 * PATIENT
+        assert self.seats_of(0, 2, 4) == {0, 2, 4}
+        assert await lease.release() is True
+        if way == "killed":
+            for number in (1, 3):
+                self.servers[number].start()
+        self.heal()
+
+        async def all_vote() -> bool:
+            lease = await self.take(client.lock("x"))
+            seats = self.seats("x", lease.owner)
+            assert await lease.release() is True
+            return seats == [*ALL]
+
+        await self.until(all_vote)
+        assert all(int(self.roster(number)["until"]) <= self.now(number) for number in ALL)
+
+    def seats_of(self, *numbers: int) -> set[int]:
+        """Return on which of these nodes somebody holds "x"."""
+        return {number for number in numbers if self.tokens_at(number, "x")}
+
+    async def test_a_held_lease_comes_back_to_nodes_that_return(self) -> None:
+        """A lease that was taken while two were away is on all five after its next renewal: then
+        two others may fail."""
+        client = self.patient(ttl=2)
+        await self.cycle(client)
+        self.cut(3, 4)
+        lease = await self.take(client.lock("x"))
+        assert self.seats("x") == [0, 1, 2]
+        self.heal()
+        await self.until_so(lambda: self.seats("x", lease.owner) == [*ALL])
+        assert {self.tokens_at(number, "x")[lease.owner] for number in ALL} == {lease.token}
+        self.cut(0, 1)
+        assert await self.direct().lock("x").acquire(timeout=2.5) is None
+        assert lease.held
+        self.heal()
+        assert await lease.release() is True
+
+    @pytest.mark.parametrize("kind", ["readers", "permits", "branches"])
+    async def test_leases_side_by_side_come_back_together(self, kind: str) -> None:
+        """Several that hold the same name at once are all seated again where a node returns."""
+        client = self.patient(ttl=2)
+        await self.cycle(client, "y")
+
+        def lock(number: int) -> holdfast.Lock:
+            if kind == "readers":
+                return client.rwlock("x").read()
+            if kind == "permits":
+                return client.semaphore("x", 3)
+            return client.tree(f"x/{number}").write()
+
+        self.cut(4)
+        leases = [await self.take(lock(number)) for number in range(3)]
+        assert self.tokens_at(4, "x") == {}
+        self.heal()
+        owners = {lease.owner for lease in leases}
+        await self.until_so(lambda: self.tokens_at(4, "x").keys() == owners)
+        for lease in leases:
+            assert await lease.release() is True
+        await self.until_free("x")
+
+    async def test_every_verb_works_without_two(self) -> None:
+        """Whatever is asked, three of five answer it."""
+        client = self.patient(ttl=3, node_timeout=0.1)
+        await self.warm_up(client)
+        self.cut(0, 3)
+        lease = await self.take(client.rwlock("x").write())
+        waiter = await self.queue(client, client.rwlock("x").read())
+        shot = await client.inspect("x")
+        assert [entry.token for entry in shot.holders] == [lease.token]
+        assert [entry.mode for entry in shot.waiters] == [Mode.SHARED]
+        assert [one.name for one in await client.locks()] == ["x"]
+        await lease.extend()
+        await client.ping()
+        assert await client.force_release("x", lease.token) == 1
+        second = await waiter.result()
+        assert second.token > lease.token
+        await self.until_lost(lease)
+        assert await second.release() is True
+
+    # --- A majority. ---
+
+    async def test_three_down(self) -> None:
+        """Without a majority there is no lock: the error comes in time, names what is wrong, and
+        afterwards nothing is stuck."""
+        client = self.patient(connect_timeout=0.5, node_timeout=0.2)
+        await self.warm_up(client)
+        self.cut(0, 2, 4)
+        lock = client.lock("x", ttl=LONG)
+        for call, most in (
+            (lock.try_acquire, 0.5),
+            (lambda: lock.acquire(timeout=0.3), 0.3),
+            (lock.acquire, 0.5),
+        ):
+            started = time.monotonic()
+            error = await self.raises(holdfast.EngineUnavailable, call)
+            assert elapsed(started) < most + 2.0
+            assert "Only 2 of 5 nodes answered, 3 are needed" in str(error)
+        for look in (lambda: client.inspect("x"), client.locks, client.ping):
+            await self.raises(holdfast.EngineUnavailable, look)
+        self.heal()
+        await self.until_free("x")
+        assert await self.cycle(self.patient()) > 0
+        await self.cycle(client)
+
+    async def test_a_lease_survives_a_majority_that_is_down_for_a_while(self) -> None:
+        """A lease is suspended while it cannot be confirmed, and goes on under its token."""
+        client = self.patient(ttl=6, node_timeout=0.2)
+        heard = self.listen(client)
+        lease = await self.take(client.lock("x"))
+        self.cut(1, 2, 3)
+        await heard.until(holdfast.events.Suspended)
+        assert lease.held
+        self.heal()
+        await heard.until(holdfast.events.Resumed)
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_a_lease_is_lost_before_others_get_it(self) -> None:
+        """Cut off from a majority, a holder stops in time: it never overlaps with the next one."""
+        lease = await self.take(self.patient(ttl=2).lock("x"))
+        other = self.direct(ttl=2)
+        self.cut(0, 1, 2)
+        second = await self.take(other.lock("x"))
+        assert not lease.held
+        assert second.token > lease.token
+        assert await second.release() is True
+
+
+class TestStoppedNodes(AsyncRedlockSuite):
+    """Nodes that are stopped (SIGSTOP): connections are there, answers are not."""
+
+    harness = RedlockHarness()
+
+    @pytest.mark.parametrize("stopped", [(0,), (1, 3)])
+    async def test_they_cost_one_time_out(self, stopped: tuple[int, ...]) -> None:
+        """The first pair takes one node time-out more, however many are stopped, and later ones do
+        not wait for them; when they go on, they are used again."""
+        client = self.patient()
+        for _ in range(3):
+            await self.cycle(client)
+        for number in stopped:
+            self.servers[number].pause()
+        started = time.monotonic()
+        await self.cycle(client)
+        assert elapsed(started) < 2 * PATIENT
+        started = time.monotonic()
+        for _ in range(PAIRS):
+            await self.cycle(client)
+        assert elapsed(started) < PAIRS * PATIENT / 3  # of each 0.5, 1, 2… s one may try again
+        for number in stopped:
+            self.servers[number].resume()
+
+        async def all_answer() -> bool:
+            await self.cycle(client)
+            return all(node.error is None for node in client.engine.nodes)  # type: ignore[attr-defined]
+
+        await self.until(all_answer)
+        await self.until_free("x")
+
+    async def test_looking_waits_for_them_once(self) -> None:
+        """inspect and locks do not wait for a stopped node again and again."""
+        client = self.connect()  # of 50 ms, for a look twenty times that
+        lease = await self.take(client.lock("x", ttl=LONG))
+        self.servers[2].pause()
+        await client.inspect("x")
+        await client.locks()
+        started = time.monotonic()
+        for _ in range(5):
+            assert len((await client.inspect("x")).holders) == 1
+            assert len(await client.locks()) == 1
+        assert elapsed(started) < 4.0
+        assert await lease.release() is True
+
+    async def test_one_that_is_impatient_does_not_spoil_it_for_others(self) -> None:
+        """A node that is too slow for a short time-out is asked all the same by whoever waits
+        longer."""
+        client = self.connect(node_timeout=PATIENT)
+        await self.cycle(client)
+        self.proxies[2].delay(0.05)
+        lease = await client.lock("y", ttl=0.2).try_acquire()  # 10 ms for each node
+        assert lease is not None
+        assert client.engine.nodes[2].errors > 0  # type: ignore[attr-defined]
+        patient = await self.take(client.lock("x", ttl=LONG))
+        assert self.seats("x", patient.owner) == [*ALL]
+        await lease.release()
+        assert await patient.release() is True
+
+    async def test_waiters_hear_of_it_without_them(self) -> None:
+        """A hand-over works by the three that are left."""
+        client, other = self.patient(), self.patient()
+        lease = await self.take(client.lock("x"))
+        waiter = await self.queue(other, other.lock("x"))
+        self.servers[0].pause()
+        self.servers[4].pause()
+        started = time.monotonic()
+        assert await lease.release() is True
+        second = await waiter.result()
+        assert elapsed(started) < 3.0
+        assert second.token > lease.token
+        assert await second.release() is True
+
+
+class TestWhatIsVisible(AsyncRedlockSuite):
+    """Errors and latency of each node."""
+
+    harness = RedlockHarness()
+
+    async def test_latency_is_that_of_the_node(self) -> None:
+        """A slow node is told from the others, which answered long before."""
+        client = self.patient()
+        for _ in range(3):
+            await self.cycle(client)
+        nodes = client.engine.nodes  # type: ignore[attr-defined]
+        assert all(0 < node.latency < math.inf for node in nodes)
+        for slow in (0, 3):
+            self.proxies[slow].delay(0.2)
+            await self.cycle(client)
+            assert nodes[slow].latency >= 0.2
+            assert sum(node.latency < 0.2 for node in nodes) == 4
+            self.proxies[slow].heal()
+            await self.cycle(client)
+            assert nodes[slow].latency < 0.2
+
+    async def test_errors_are_counted_and_told(self) -> None:
+        """A node without an answer is an event that names it; it is counted, and forgiven when it
+        is back."""
+        client = self.patient(node_timeout=0.2)
+        heard = self.listen(client)
+        await self.cycle(client)
+        node = client.engine.nodes[2]  # type: ignore[attr-defined]
+        assert (node.errors, node.error) == (0, None)
+        self.proxies[2].cut()
+        await self.cycle(client)
+        (failed,) = await heard.until(holdfast.events.NodeFailed)
+        assert failed.node == node.location == f"redis://127.0.0.1:{self.proxies[2].port}/0"
+        assert failed.name == ""
+        assert "no answer" in failed.error
+        assert node.errors == 1
+        assert str(node.error) == failed.error
+        self.heal()
+
+        async def forgiven() -> bool:
+            await self.cycle(client)
+            return node.error is None
+
+        await self.until(forgiven)
+        assert node.errors >= 1
+
+    async def test_a_silent_node_is_heard_anew(self) -> None:
+        """Messages of a node that was silent may be lost for ever on the old connection: a new one
+        is made when it is back."""
+        client = self.patient(node_timeout=0.2)
+        await self.cycle(client)
+        node = client.engine.nodes[1]  # type: ignore[attr-defined]
+        assert node.listening
+        self.proxies[1].cut()
+        await self.cycle(client)
+        await self.until_so(lambda: not node.listening)
+        self.heal()
+
+        async def heard() -> bool:
+            await self.cycle(client)
+            return bool(node.listening)
+
+        await self.until(heard)
+
+    async def test_a_server_that_comes_back_is_greeted_again(self) -> None:
+        """After a restart scripts, messages and the run id are learnt anew, while others hold."""
+        client = self.patient(ttl=3)
+        await self.warm_up(client)
+        node = client.engine.nodes[0]  # type: ignore[attr-defined]
+        before = node.greeting.run_id
+        lease = await self.take(client.lock("held"))
+        tasks = [AsyncSpawned(self.take, client.lock(f"x{number}")) for number in range(4)]
+        self.servers[0].restart(keep_data=False)
+        for task in tasks:
+            assert await (await task.result()).release() is True
+
+        async def known() -> bool:
+            await self.cycle(client)
+            return bool(node.greeting.run_id != before and node.listening)
+
+        await self.until(known)
+        assert lease.held
+        assert await lease.release() is True
