@@ -88,8 +88,13 @@ class TestSetUps(AsyncRedlockSuite):
         client, other = self.patient(), self.patient()
         lease = await self.take(client.lock("held", ttl=10))
         await self.cycle(other)
+        self.cut(2, 3)
         self.proxies[4].lead_to(self.servers[0].port)
         self.proxies[4].close_all()
+        for _ in range(3):  # two servers that seem to be three are no majority
+            error = await self.raises(holdfast.LockError, other.lock("x").try_acquire)
+            assert isinstance(error, holdfast.NotSupported | holdfast.EngineUnavailable)
+        self.heal(2, 3)
         for one in (client, other):
             await self.until_refused(one)
         await lease.extend()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import holdfast
@@ -57,6 +59,19 @@ class TestTokens(RedlockSuite):
             tokens += [self.cycle(fresh), self.cycle(client)]
             sleep(0.25)  # what was held up is not wanted any more
             self.heal()
+        assert tokens == sorted(set(tokens))
+
+    def test_of_a_client_that_knows_the_clocks_badly(self) -> None:
+        """Nodes accept a token only above their floor, whatever a client believes of their clocks:
+        it proposes again, above what they tell."""
+        client, wrong = self.patient(), self.patient()
+        tokens = [self.cycle(client), self.cycle(wrong)]
+        voting = wrong.engine._voting  # type: ignore[attr-defined]
+        for seconds in (-10, -3000, 10):
+            voting._ahead, voting._ahead_until = voting._ahead + seconds, math.inf
+            for _ in range(3):
+                voting._floors.clear()
+                tokens += [self.cycle(client), self.cycle(wrong)]
         assert tokens == sorted(set(tokens))
 
     def test_they_do_not_run_ahead_of_the_clocks(self) -> None:

@@ -30,6 +30,7 @@ class Link:
         self.settings = settings
         self._clock = clock
         self.greeting = Greeting()
+        self.heard = -math.inf  # when the last answer came that was asked for so
         self.latency = math.inf  # seconds that the last answer took, asked together with others
         self.on_greeting: Callable[[Greeting, float, float], None] = lambda *_: None
         self._idle: list[Connection] = []
@@ -97,6 +98,7 @@ class Link:
 
     def keep(self, connection: Connection) -> None:
         """Keep a connection that may be used again."""
+        self.heard = connection.used
         self._idle.append(connection)
         if self._closed:
             self._drop_idle()

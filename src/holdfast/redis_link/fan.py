@@ -99,11 +99,11 @@ def _patiently(
             took = one.used - (deadline - timeout)
             if one.used - begun > len(links) * AT_ONCE or 0 < took < links[number].latency:
                 links[number].latency = took
-            answers[number] = _settle(links[number], one, timeout)
+            answers[number] = _settle(links[number], one, deadline - timeout, timeout)
     return answers
 
 
-def _settle(link: Link, connection: Connection, timeout: float) -> Reply:
+def _settle(link: Link, connection: Connection, started: float, timeout: float) -> Reply:
     """Return the answer of a connection, and keep it if it may be used again."""
     reply = connection.reply
     if reply is False or isinstance(reply, OSError):
@@ -111,7 +111,8 @@ def _settle(link: Link, connection: Connection, timeout: float) -> Reply:
         why = f"within {timeout:.3g} s" if reply is False else str(reply)
         if connection.greeting is None:
             return unreachable(link.settings, why)
-        link.leave()  # whatever is idle may be half open too
+        if link.heard < started:  # nor has anybody else: all connections may be half open
+            link.leave()
         return silent(link.settings, why)
     if connection.greeting is None:  # it did not greet us properly: the reply says why
         connection.close()
