@@ -123,7 +123,8 @@ class TestRequests(AsyncRedisSuite):
 
     async def test_many_tasks_or_threads_of_one_client_in_order(self) -> None:
         """Those who come all at once, at the first use of a client, keep their places: each asks
-        once, is told, and releases."""
+        once, is told, and releases. Who is told before it has read its first answer asks again,
+        because only that answer would anchor the grant in time (S10)."""
         await self.cycle(self.client)
         client = self.connect(ttl=30)
         tokens: list[int] = []
@@ -138,5 +139,5 @@ class TestRequests(AsyncRedisSuite):
             await one.result()
         assert tokens == sorted(set(tokens))
         assert len(tokens) == CROWD
-        assert self.calls() == 2 * CROWD
+        assert 2 * CROWD <= self.calls() <= 2 * CROWD + CROWD // 10
         await self.until_free("x")

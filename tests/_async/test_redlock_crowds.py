@@ -15,7 +15,7 @@ from holdfast.testing.servers import Proxy
 from tests._async.redlock_suite import ALL, AsyncRedlockSuite, urls_of
 
 CONTENDERS = 16
-SHARE = 20
+SHARE = 14
 DUELS = 15
 PERMITS = 2
 

@@ -120,14 +120,14 @@ class TestNodesDown(AsyncRedlockSuite):
     async def test_three_down(self) -> None:
         """Without a majority there is no lock: the error comes in time, names what is wrong, and
         afterwards nothing is stuck."""
-        client = self.patient(connect_timeout=0.5, node_timeout=0.2)
+        client = self.patient(connect_timeout=0.3, node_timeout=0.15)
         await self.warm_up(client)
         self.cut(0, 2, 4)
         lock = client.lock("x", ttl=LONG)
         for call, most in (
-            (lock.try_acquire, 0.5),
-            (lambda: lock.acquire(timeout=0.3), 0.3),
-            (lock.acquire, 0.5),
+            (lock.try_acquire, 0.3),
+            (lambda: lock.acquire(timeout=0.2), 0.2),
+            (lock.acquire, 0.3),
         ):
             started = time.monotonic()
             error = await self.raises(holdfast.EngineUnavailable, call)
@@ -142,7 +142,7 @@ class TestNodesDown(AsyncRedlockSuite):
 
     async def test_a_lease_survives_a_majority_that_is_down_for_a_while(self) -> None:
         """A lease is suspended while it cannot be confirmed, and goes on under its token."""
-        client = self.patient(ttl=6, node_timeout=0.2)
+        client = self.patient(ttl=4, node_timeout=0.2)
         heard = self.listen(client)
         lease = await self.take(client.lock("x"))
         self.cut(1, 2, 3)

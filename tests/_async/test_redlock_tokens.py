@@ -53,7 +53,7 @@ class TestTokens(AsyncRedlockSuite):
         client = self.patient(node_timeout=0.1)
         await self.warm_up(client)
         tokens = []
-        for away in ((3, 4), (0, 1), (1, 2), (2, 3), (4, 0)):
+        for away in ((3, 4), (0, 1), (2, 3)):
             self.cut(*away)
             fresh = self.patient(node_timeout=0.1)
             tokens += [await self.cycle(fresh), await self.cycle(client)]

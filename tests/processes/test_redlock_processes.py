@@ -36,10 +36,10 @@ def test_sync_and_async_exclude_each_other(start: Start, url: str, tmp_path: Pat
     """A number in a file, read and written under the lock by four processes, loses no step."""
     file = tmp_path / "number"
     file.write_text("0")
-    workers = [start("add", colour, url, "n", file, 40) for colour in ("sync", "async") * 2]
+    workers = [start("add", colour, url, "n", file, 20) for colour in ("sync", "async") * 2]
     for worker in workers:
         assert worker.process.wait(60) == 0
-    assert int(file.read_text()) == 4 * 40
+    assert int(file.read_text()) == 4 * 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
