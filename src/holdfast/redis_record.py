@@ -16,6 +16,17 @@ from .redis_link import Reply, Script
 NO_PATH = "."
 MICROS = 1_000_000
 TOMBSTONE_MILLIS = 300_000
+LONGEST_TTL = 86_400.0  # what a record outlives its last token by, at least (S19)
+TERMS = 9  # fields of a claim that are its terms
+RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"  # the last words of a release: linger, owner
+
+
+def check_rules(max_ttl: float, on_clock_step: str) -> None:
+    """Refuse options that no Redis engine can keep, in one sentence."""
+    if on_clock_step not in ("tell", "block"):
+        raise ValueError(f"on_clock_step must be 'tell' or 'block', not {on_clock_step!r}.")
+    if not 0 < max_ttl <= LONGEST_TTL:
+        raise ValueError(f"max_ttl must be at most {LONGEST_TTL:g} s on Redis, not {max_ttl:g}.")
 
 
 def load_script(name: str, queue: str = "granting") -> Script:

@@ -30,7 +30,7 @@ from ...model import (
     Snapshot,
 )
 from ...redis_link import Settings, Template
-from ...redis_record import keys_of, load_script, micros
+from ...redis_record import check_rules, keys_of, load_script, micros
 from ...redlock_settings import read_nodes
 from ...rules import validity
 from ..engine import AsyncEngine, Notice, Report
@@ -52,7 +52,6 @@ RESTORE = load_script("restore", "hinting")
 FORCE = load_script("force", "hinting")
 
 HELD_UNDER = frozenset(Fault) - {Fault.SERVER_CLOCK_STEP, Fault.FAILOVER}
-LONGEST_TTL = 86_400.0
 
 
 class AsyncRedlockEngine(AsyncEngine):
@@ -81,10 +80,7 @@ class AsyncRedlockEngine(AsyncEngine):
         majority = count // 2 + 1
         if quorum is not None and not majority <= quorum <= count:
             raise ValueError(f"quorum must be {majority} to {count} of {count}, not {quorum}.")
-        if on_clock_step not in ("tell", "block"):
-            raise ValueError(f"on_clock_step must be 'tell' or 'block', not {on_clock_step!r}.")
-        if not 0 < max_ttl <= LONGEST_TTL:
-            raise ValueError(f"max_ttl must be at most {LONGEST_TTL:g} s here, not {max_ttl:g}.")
+        check_rules(max_ttl, on_clock_step)
         if node_timeout <= 0:
             raise ValueError(f"node_timeout must be more than 0 seconds, not {node_timeout:g}.")
         self.quorum = quorum or majority

@@ -18,6 +18,8 @@ from ...lock_table import mismatch
 from ...model import Claim, Family, Grant, Queued
 from ...redis_link import Reply, Template
 from ...redis_record import (
+    RELEASE_TAIL,
+    TERMS,
     TOMBSTONE_MILLIS,
     claim_text,
     claim_words,
@@ -38,8 +40,6 @@ RELEASE = load_script("release", "hinting")
 
 # The last words of a vote: owner, queue?, proposed token, ticket, the node's run, wanted until.
 VOTE_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n$16\r\n%016d\r\n"
-RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
-TERMS = 9  # fields of a claim that are its terms
 LOOK_AGAIN = 1.0  # seconds after which the nodes' clocks are compared again
 ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
 LATE = 2  # node time-outs after which a vote is not wanted any more

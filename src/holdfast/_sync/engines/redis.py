@@ -34,7 +34,10 @@ from ...model import (
 )
 from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
+    RELEASE_TAIL,
+    TERMS,
     TOMBSTONE_MILLIS,
+    check_rules,
     claim_text,
     claim_words,
     key_in,
@@ -66,16 +69,13 @@ HELD_UNDER = frozenset(
         Fault.SERVER_PAUSE,
     }
 )
-LONGEST_TTL = 86_400.0  # what a record outlives its last touch by (S19)
 POLL = 0.25  # seconds between looks while no message can reach us
 NO_CHANNEL = "-"  # of a client that may not listen to any
 SCAN = 500
 REMEMBERED = 1000  # terms whose requests are kept packed
-TERMS = 9  # fields of a claim that are its terms
 
-# The last words of a claim: owner, queue?, wanted until. Those of a release: linger, owner.
+# The last words of a claim: owner, queue?, wanted until.
 CLAIM_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n"
-RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
 
 
 class RedisEngine(Engine):
@@ -99,12 +99,7 @@ class RedisEngine(Engine):
         quarantine: bool = False,
         on_clock_step: str = "tell",
     ) -> None:
-        if on_clock_step not in ("tell", "block"):
-            raise ValueError(f"on_clock_step must be 'tell' or 'block', not {on_clock_step!r}.")
-        if not 0 < max_ttl <= LONGEST_TTL:
-            raise ValueError(
-                f"max_ttl must be at most {LONGEST_TTL:g} s on Redis, not {max_ttl:g}."
-            )
+        check_rules(max_ttl, on_clock_step)
         self._settings = from_url(url) if isinstance(url, str) else from_client(url)
         self.location = self._settings.location
         self.guarantees = Guarantees(
