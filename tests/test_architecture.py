@@ -21,7 +21,7 @@ MAX_LINES = 400
 # stands for all below it, the longest one that fits decides; "" is holdfast itself. What holds
 # for _async holds for its twin in _sync.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("model", "rules", "errors", "events", "names"),
+    ("model", "rules", "errors", "events", "names", "fencing"),
     ("_concurrency", "clocks"),
     (
         *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),

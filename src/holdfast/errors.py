@@ -41,11 +41,24 @@ class LeaseLost(LockError):
 
 
 class StaleToken(LockError):
-    """The resource has seen a newer token: you are the old holder, nothing was written."""
+    """The resource has seen a newer token: you are the old holder, nothing was written.
+
+    `resource` refused, which had `seen` a token when yours was `offered`.
+    """
+
+    def __init__(self, message: str, *, resource: str, seen: int, offered: int) -> None:
+        super().__init__(message, name=resource)
+        self.resource = resource
+        self.seen = seen
+        self.offered = offered
 
 
 class DomainMismatch(StaleToken):
     """The resource is fenced by tokens of another origin, which cannot be compared with yours."""
+
+
+class InProgress(LockError):
+    """Another caller is at work on the same key right now: ask again for its result."""
 
 
 class OutcomeUnknown(LockError):

@@ -145,3 +145,37 @@ class NodeFailed(NodeEvent):
     """One of several servers gave no answer; the others decide."""
 
     error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardEvent(Event):
+    """Common to what a guard does: `name` is the resource, `engine` the kind of guard.
+
+    `seen` is the highest token the resource has seen, this one included if it was let in;
+    `offered` is the one that was shown.
+    """
+
+    domain: str
+    mode: Mode
+    seen: int
+    offered: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted(GuardEvent):
+    """A guard let somebody in, and what was done there is stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(GuardEvent):
+    """A guard kept somebody out: a double execution was about to happen."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopted(Event):
+    """A resource was moved to tokens of another domain: `name` is the resource."""
+
+    previous: str
+    domain: str

@@ -153,14 +153,7 @@ def counter_restarts(patch: Patch) -> None:
 
 def guard_write_only(patch: Patch) -> None:
     """The guard looks at the token when something is written, not when the work begins."""
-    write = Register.write
-
-    def late(self: Register, at: float, token: int, based_on: int) -> None:
-        write(self, at, token, based_on)
-        self._exclusive = token
-
     patch.setattr(Register, "begin", lambda self, token: self.value)
-    patch.setattr(Register, "write", late)
 
 
 def pushed_from_receipt(patch: Patch) -> None:

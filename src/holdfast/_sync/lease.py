@@ -88,6 +88,11 @@ class Lease:
         return self._claim.mode
 
     @property
+    def limit(self) -> int:
+        """How many may hold it at once, if it is a semaphore; 0 for any other lock."""
+        return self._claim.limit
+
+    @property
     def owner(self) -> str:
         """The random id of this one hold."""
         return self._claim.owner

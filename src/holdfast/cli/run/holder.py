@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from ... import Client, Lease, events
 from ...clocks import boot_clock
+from ...fencing import WORDS
 from ...model import Reason
 from ..base import (
     EXPECTED,
@@ -137,6 +138,8 @@ class Holder:
             "HOLDFAST_NAME": lease.name,
             "HOLDFAST_TOKEN": str(lease.token),
             "HOLDFAST_DOMAIN": lease.domain,
+            "HOLDFAST_MODE": WORDS[lease.mode],
+            "HOLDFAST_LIMIT": str(lease.limit),
             "HOLDFAST_URL": where.url or client.engine.location,
             "HOLDFAST_NAMESPACE": client.namespace,
         }

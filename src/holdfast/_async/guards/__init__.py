@@ -1,0 +1,1 @@
+"""The resource's side, in both colours: what refuses a writer that lost its lock (S22 to S24)."""
