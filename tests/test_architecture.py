@@ -46,7 +46,7 @@ NEVER = (("_async.recipes", "_async.engines", "recipes build claims and never se
 # The left may import, of holdfast, only the right.
 ONLY = {
     "guards": (*LAYERS[0], "guards", "_async.guards"),
-    "_async.guards": (*LAYERS[0], "_async.guards"),
+    "_async.guards": (*LAYERS[0], "guards", "_async.guards"),
     "observe": (*LAYERS[0], "observe"),
 }
 

@@ -103,7 +103,7 @@ class TestClock(AsyncRedisSuite):
         self.server.step_clock(-HOUR)
         started = time.monotonic()
         lease = await waiter.result()
-        assert elapsed(started) < 3 * claim.ttl
+        assert elapsed(started) < 10
         assert lease.token > grant.token
         assert await lease.release() is True
 

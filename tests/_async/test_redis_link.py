@@ -233,7 +233,7 @@ class TestLogin(AsyncRedisSuite):
         assert not second.done
         assert await one.release() is True
         two = await second.result()
-        assert elapsed(started) < 3
+        assert elapsed(started) < 10
         assert lease.token < one.token < two.token
         assert await two.release() is True
 

@@ -73,7 +73,7 @@ class TestCrowds(AsyncRedlockSuite):
             both = [AsyncSpawned(fight, client, f"x{duel}") for client in clients]
             for one in both:
                 await one.result()
-            assert elapsed(started) < 3.0
+            assert elapsed(started) < 10.0
 
     async def test_a_writer_among_readers(self) -> None:
         """Readers that come and go without end do not keep a writer out."""
@@ -94,7 +94,7 @@ class TestCrowds(AsyncRedlockSuite):
         await self.until_so(lambda: rounds >= 8)
         started = time.monotonic()
         lease = await self.take(clients[1].rwlock("x").write())
-        assert elapsed(started) < 5.0
+        assert elapsed(started) < 15.0
         before = rounds
         await asleep(0.1)
         assert rounds <= before + 4  # those that had just let go
@@ -167,6 +167,6 @@ class TestCrowds(AsyncRedlockSuite):
         assert await lease.release() is True
         started = time.monotonic()
         second = await waiter.result()
-        assert elapsed(started) < 5.0
+        assert elapsed(started) < 15.0
         assert second.token > lease.token
         assert await second.release() is True

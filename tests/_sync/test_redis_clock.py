@@ -103,7 +103,7 @@ class TestClock(RedisSuite):
         self.server.step_clock(-HOUR)
         started = time.monotonic()
         lease = waiter.result()
-        assert elapsed(started) < 3 * claim.ttl
+        assert elapsed(started) < 10
         assert lease.token > grant.token
         assert lease.release() is True
 

@@ -225,7 +225,7 @@ class TestReplicas(RedisSuite):
             self.until_granted(client, "moved")
             assert self.cycle(client) > first
             self.hand_over(client)
-            assert elapsed(started) < 3
+            assert elapsed(started) < 10
         finally:
             self.server.command("REPLICAOF", "NO", "ONE")
             self.proxy.lead_to(self.server.port)

@@ -113,7 +113,7 @@ def test_dead_waiters_are_skipped(start: Start, server: RedisServer) -> None:
         tokens = [lease.token, int(workers[1].hear("held")[0])]
         assert client.force_release("x") == 1
         tokens.append(int(workers[4].hear("held")[0]))
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < 10
         assert tokens == sorted(set(tokens))
 
 

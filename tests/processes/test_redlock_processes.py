@@ -78,7 +78,7 @@ def test_waiters_that_are_gone(start: Start, url: str) -> None:
         started = time.monotonic()
         assert lease.release() is True
         first = int(alive.hear("held")[0])
-        assert time.monotonic() - started < 6.0
+        assert time.monotonic() - started < 15.0
         os.kill(stopped.process.pid, signal.SIGCONT)
         assert client.force_release("x") >= 1
         second = int(stopped.hear("held")[0])

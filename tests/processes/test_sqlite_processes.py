@@ -141,7 +141,7 @@ def test_a_dead_waiter_in_the_queue_is_skipped(start: Start, url: str) -> None:
         waiters[1].hear("held")
         client.force_release("x")
         waiters[3].hear("held")
-        assert time.monotonic() - started <= 2.0
+        assert time.monotonic() - started <= 10.0
 
 
 def test_force_release_tells_the_holder_in_another_process(start: Start, url: str) -> None:
