@@ -35,7 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("_async.recipes",),
     ("_async.client", "registry", "signals"),
-    ("", "aio", "guards", "_async.guards", "observe"),
+    ("", "aio", "guards", "_async.guards", "observe", "recovery"),
     ("doctor",),
     ("testing", "cli", "bench", "lab", "dashboard", "__main__"),
 )

@@ -184,7 +184,9 @@ class TestStoppedNodes(RedlockSuite):
         started = time.monotonic()
         for _ in range(PAIRS):
             self.cycle(client)
-        assert elapsed(started) < PAIRS * PATIENT  # two rounds each; of each 0.5, 1, 2… s one may try again
+        assert (
+            elapsed(started) < PAIRS * PATIENT
+        )  # two rounds each; of each 0.5, 1, 2… s one may try again
         for number in stopped:
             self.servers[number].resume()
 
