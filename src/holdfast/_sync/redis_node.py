@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from time import time
 from typing import Any
 
 from .. import events
@@ -30,7 +31,9 @@ from ..redis_link import (
 from ..server_clock import ServerClock
 from .engine import Report
 
+CLOCK_KNOWN = 0.005  # seconds for which one look at a server's clock is enough
 LISTEN_AGAIN = 1.0  # seconds between attempts to hear messages
+SIGN_AGAIN = 1.0  # seconds between signs of life that are reported
 
 
 class RedisNode:
@@ -60,6 +63,7 @@ class RedisNode:
         self._blocks = on_clock_step == "block"
         self.may_listen = True  # the server's rules let us hear messages
         self._listen_at = -math.inf
+        self._look_at = -math.inf  # when the server's time is worth comparing again
         self.out_until = -math.inf  # no claims before this: quarantine, or a clock that was set
         self._out_because = ""
         self._deaf: Callable[[], None] = lambda: None
@@ -75,15 +79,16 @@ class RedisNode:
     ) -> Reply:
         """Run a script that was packed before, finished by its last words.
 
-        With `sent`, the server's time is compared: it is in the answer, at `time_at`.
+        With `sent`, the server's time is compared now and then: it is in the answer, at `time_at`.
         """
         reply = self.link.call(template.head + tail, timeout)
         if type(reply) is not list:
             if forgotten(reply):
                 reply = self.link.call(template.in_full() + tail, timeout)
             reply = self._checked(reply)
-        if time_at >= 0:
+        if time_at >= 0 and (sent > self._look_at or self._blocks):
             received = self._clock()
+            self._look_at = received + CLOCK_KNOWN
             step = self.clock.observe(sent, received, reply[time_at])
             if step:
                 self._stepped(step, received)
@@ -99,9 +104,14 @@ class RedisNode:
             # On the same connection: WAIT is about what was written there.
             return wait if type(reply) is list and reply[0] == b"granted" else b""
 
-        reply, count = self._slow_link.call(template.head + tail, timeout, follow)
-        if forgotten(reply):
-            reply, count = self._slow_link.call(template.in_full() + tail, timeout, follow)
+        try:
+            reply, count = self._slow_link.call(template.head + tail, timeout, follow)
+            if forgotten(reply):
+                full = template.in_full() + tail
+                reply, count = self._slow_link.call(full, timeout, follow)
+        except (EngineUnavailable, OutcomeUnknown) as error:
+            self._failed(error)
+            raise
         if count is not None and self._checked(count) < replicas:
             raise EngineUnavailable(
                 f"{self.location} granted, but only {count} of {replicas} replicas have confirmed "
@@ -157,6 +167,24 @@ class RedisNode:
         step = self.clock.observe(sent, received, theirs)
         if step:
             self._stepped(step, received)
+        if received >= self._sign_at:
+            self._give_sign(received - sent, received)
+
+    def _give_sign(self, latency: float, now: float) -> None:
+        """Report that the server lives; seldom, so that nobody pays for it with every answer."""
+        self._sign_at = now + SIGN_AGAIN
+        if self.report is not None:
+            self.report(
+                events.NodeAnswered,
+                node=self.location,
+                latency=min(latency, self.link.latency),  # that of its own, of those asked together
+                offset=self.clock.middle(now) - time(),
+                uncertainty=self.clock.uncertainty,
+            )
+
+    def _failed(self, error: Exception) -> None:
+        if self.report is not None:
+            self.report(events.NodeFailed, node=self.location, error=str(error))
 
     def _stepped(self, step: float, now: float) -> None:
         if self.report is not None:

@@ -257,8 +257,7 @@ class AsyncRedisEngine(AsyncEngine):
         template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1]
         owner, pause = claim.owner.encode(), b"%d" % micros(linger) if linger else b"0"
         tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
-        reply = await self.node.ask(template, tail, timeout, self._clock(), 1)
-        return bool(reply[0])
+        return bool((await self.node.ask(template, tail, timeout))[0])
 
     async def inspect(self, key: str, timeout: float) -> Snapshot:
         """See AsyncEngine."""
