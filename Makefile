@@ -34,8 +34,9 @@ sync: venv ## Regenerate the _sync trees from the _async ones, and the API refer
 	$(PYTHON) tools/unasync.py
 	$(PYTHON) tools/api_reference.py
 
-# One soak test outlasts the limit that every other test has.
-soak: venv ## Run the simulation for MINUTES=30
+# Soak tests outlast the limit that every other test has.
+soak: venv ## Guards with 2,000 additions each, then the simulation for MINUTES=30
+	HOLDFAST_CONTEST_ADDITIONS=2000 $(PYTHON) $(PYTEST) --timeout=0 tests/guards/test_contest.py
 	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
 
 bench: venv ## Measure what locks cost beside the least they could cost

@@ -11,12 +11,24 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.testing.servers import RedisServer, need, redis_program
+from holdfast.testing.servers import (
+    DynamoDBServer,
+    RedisServer,
+    dynamodb_program,
+    need,
+    redis_program,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIS = re.compile(r"\b([a-z][\w.-]*):6379\b")  # a host that an example names
+DYNAMODB = "http://localhost:8000"  # where an example finds DynamoDB Local
+AWS = {
+    "AWS_ACCESS_KEY_ID": "any",
+    "AWS_SECRET_ACCESS_KEY": "any",
+    "AWS_DEFAULT_REGION": "local",
+}
 BLOCKS = [
     pytest.param(page, block, id=f"{page.relative_to(ROOT)}-{number}")
     for page in PAGES
@@ -33,6 +45,9 @@ def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> Non
             for host in sorted(set(REDIS.findall(block)))
         }
         text = REDIS.sub(lambda found: f"127.0.0.1:{servers[found[1]].port}", block)
+        if DYNAMODB in text:
+            local = stack.enter_context(DynamoDBServer(need(dynamodb_program)))
+            text = text.replace(DYNAMODB, local.url)
         run_example(text, tmp_path / "example.py")
 
 
@@ -45,7 +60,11 @@ def run_example(block: str, script: Path) -> None:
         if "Conformance" in block:  # the suite has test files of its own
             command.append("--collect-only")
     done = subprocess.run(
-        [sys.executable, *command, str(script)], capture_output=True, text=True, timeout=60
+        [sys.executable, *command, str(script)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **AWS},
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

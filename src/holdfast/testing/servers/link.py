@@ -21,7 +21,7 @@ from selectors import EVENT_READ, EVENT_WRITE
 
 from .ports import LOOPBACK
 
-_SUBSCRIPTION = re.compile(rb"\n[SP]?SUBSCRIBE\r", re.IGNORECASE)
+_SUBSCRIPTION = re.compile(rb"\n[SP]?SUBSCRIBE\r|\bLISTEN \"", re.IGNORECASE)
 _CHUNK = 256 * 1024
 _ENOUGH = 64  # chunks that are kept before no more is read
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close at once, and tell the other side so

@@ -26,12 +26,12 @@ class Proxy:
     fault at once. What is a request or a reply here is a chunk of bytes that arrived together.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, listener: socket.socket | None = None) -> None:
         self._target = target
         self._faults = Faults()
         self._links: list[Link] = []
         self.requests = 0  # that clients have sent so far
-        self._listener = listen()
+        self._listener = listener or listen()
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
         self._open = True

@@ -1,0 +1,254 @@
+"""(Generated from _async/guards/sql_link.py by tools/unasync.py: do not edit.) A guard's way to the database: through a driver's own connection, or through SQLAlchemy.
+
+Rule 1: a transaction ends as it began: by a statement if by one, else by the connection itself.
+Rule 2: one that must not be committed never stays open: if it cannot be rolled back, the
+        connection is closed, and the database does it.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ...guards.sql_alchemy import as_text, dialect_of, driver_state, is_session, resolve
+from ...guards.sql_colours import check_connection, close_connection, open_cursor
+from ...guards.sql_dialects import find_dialect
+from ...guards.sql_drivers import State, find_driver, origin
+from ...guards.sql_statements import NAMED, Statement
+
+logger = logging.getLogger("holdfast")
+
+
+class Link:
+    """What a guard asks of a database."""
+
+    mark: str
+
+    def __init__(self, connection: Any, dialect: str) -> None:
+        self._given = connection
+        self.dialect = find_dialect(dialect)
+        self._by_hand = False  # the transaction was begun by a statement of ours
+
+    def state(self) -> State:
+        """Return what the driver says about its transaction."""
+        raise NotImplementedError
+
+    def busy(self) -> State:
+        """Return the same, for a guard that wants to begin one: is there work in it already?"""
+        return self.state()
+
+    def begin(self) -> None:
+        """Begin a transaction, as far as the driver does not do it by itself."""
+        state = self.state()
+        if self.dialect.name == "sqlite":
+            needed = state.open is False
+        else:
+            needed = state.autocommit is not False
+        self._by_hand = needed and state.autocommit is not False
+        if needed:
+            self.run(Statement(self.dialect.begin))
+
+    def run(self, statement: Statement) -> None:
+        """Execute a statement."""
+        raise NotImplementedError
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a statement finds."""
+        raise NotImplementedError
+
+    def passed(self, statement: Statement) -> tuple[tuple[Any, ...] | None, int]:
+        """Execute what judges; return a row if it has passed, and how many rows it concerns."""
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Commit the transaction."""
+        if self._by_hand:
+            self.run(Statement("COMMIT"))
+            self._by_hand = False
+        else:
+            self._given.commit()
+
+    def commit_if_open(self) -> None:
+        """Commit what the driver has begun by itself, if it has."""
+        if (self.busy()).open is not False:
+            self.commit()
+
+    def undo(self) -> None:
+        """Roll back whatever may be open; raise nothing but what interrupts it."""
+        try:
+            self._roll_back()
+        except BaseException as error:
+            self._drop_if_open()
+            if not isinstance(error, Exception):
+                raise
+            logger.debug("A rollback failed: %r", error)
+
+    def savepoint(self, number: int) -> Any:
+        """Return what `release` and `go_back` take."""
+        name = f"holdfast_{number}"
+        self.run(Statement(f"SAVEPOINT {name}"))
+        return name
+
+    def release(self, savepoint: Any) -> None:
+        """Keep what was done since."""
+        self.run(Statement(f"RELEASE SAVEPOINT {savepoint}"))
+
+    def go_back(self, savepoint: Any) -> None:
+        """Undo what was done since."""
+        self.run(Statement(f"ROLLBACK TO SAVEPOINT {savepoint}"))
+
+    # --- Inside. ---
+
+    def _roll_back(self) -> None:
+        if self._by_hand:
+            self.run(Statement("ROLLBACK"))
+            self._by_hand = False
+        else:
+            self._given.rollback()
+
+    def _drop_if_open(self) -> None:
+        try:
+            if (self.state()).open is not False:
+                self._drop()
+        except Exception as error:
+            logger.debug("A connection could not be closed: %r", error)
+        self._by_hand = False
+
+    def _drop(self) -> None:
+        close_connection(self._given)
+
+
+class DriverLink(Link):
+    """Through a connection of a driver."""
+
+    def __init__(self, connection: Any, dialect: str | None) -> None:
+        self._driver = find_driver(connection, dialect)
+        super().__init__(connection, self._driver.dialect)
+        self.mark = self._driver.mark
+
+    def state(self) -> State:
+        """Return what the driver says about its transaction."""
+        return self._driver.state(self._given)
+
+    def run(self, statement: Statement) -> None:
+        """Execute a statement."""
+        with open_cursor(self._given) as cursor:
+            _execute(cursor, statement)
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a statement finds."""
+        with open_cursor(self._given) as cursor:
+            self._driver.plain(cursor)
+            _execute(cursor, statement)
+            return [_values(row) for row in cursor.fetchall()]
+
+    def passed(self, statement: Statement) -> tuple[tuple[Any, ...] | None, int]:
+        """Execute what judges; return a row if it has passed, and how many rows it concerns."""
+        if self.dialect.returning:
+            found = self.rows(statement)
+            return (found[0] if found else None), len(found)
+        with open_cursor(self._given) as cursor:
+            _execute(cursor, statement)
+            return ((1,) if cursor.lastrowid == 1 else None), cursor.rowcount
+
+
+class AlchemyLink(Link):
+    """Through a connection or a session of SQLAlchemy."""
+
+    mark = NAMED
+
+    def __init__(self, connection: Any, dialect: str | None) -> None:
+        super().__init__(connection, dialect or dialect_of(connection))
+        self._is_session = is_session(connection)
+
+    def state(self) -> State:
+        """Return what the driver says about its transaction."""
+        return driver_state(self._connection())
+
+    def busy(self) -> State:
+        """Return the same; SQLAlchemy begins one before the driver does, which counts too."""
+        if not self._given.in_transaction():
+            return State(False)
+        return (self.state())._replace(open=True)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._given.begin()
+        super().begin()
+
+    def run(self, statement: Statement) -> None:
+        """Execute a statement."""
+        self._execute(statement)
+
+    def rows(self, statement: Statement) -> list[tuple[Any, ...]]:
+        """Return what a statement finds."""
+        return [tuple(row) for row in (self._execute(statement)).fetchall()]
+
+    def passed(self, statement: Statement) -> tuple[tuple[Any, ...] | None, int]:
+        """Execute what judges; return a row if it has passed, and how many rows it concerns."""
+        result = self._execute(statement)
+        if self.dialect.returning:
+            found = [tuple(row) for row in result.fetchall()]
+            return (found[0] if found else None), len(found)
+        return ((1,) if result.lastrowid == 1 else None), result.rowcount
+
+    def commit(self) -> None:
+        """Commit the transaction, and with it SQLAlchemy's own idea of one."""
+        if self._by_hand:
+            if self._is_session:
+                self._given.flush()
+            super().commit()
+        self._given.commit()
+
+    def savepoint(self, number: int) -> Any:
+        """Return what `release` and `go_back` take: a session has its own state to restore."""
+        return self._given.begin_nested()
+
+    def release(self, savepoint: Any) -> None:
+        """Keep what was done since."""
+        savepoint.commit()
+
+    def go_back(self, savepoint: Any) -> None:
+        """Undo what was done since."""
+        savepoint.rollback()
+
+    def _execute(self, statement: Statement) -> Any:
+        connection = self._connection()
+        return connection.execute(as_text(statement), statement.named())
+
+    def _connection(self) -> Any:
+        return self._given.connection() if self._is_session else self._given
+
+    def _roll_back(self) -> None:
+        try:
+            if self._by_hand:
+                super()._roll_back()
+        finally:
+            self._given.rollback()
+
+    def _drop(self) -> None:
+        self._given.invalidate()
+
+
+def make_link(connection: Any, dialect: str | None) -> Link:
+    """Return the way to a database that goes through this connection."""
+    alchemy = origin(connection) == "sqlalchemy"
+    if alchemy:
+        connection = resolve(connection)
+    check_connection(connection)
+    if alchemy:
+        return AlchemyLink(connection, dialect)
+    return DriverLink(connection, dialect)
+
+
+def _execute(cursor: Any, statement: Statement) -> None:
+    # Without values some drivers must not be given any: a % would be read as a mark.
+    if statement.values:
+        cursor.execute(statement.text, statement.values)
+    else:
+        cursor.execute(statement.text)
+
+
+def _values(row: Any) -> tuple[Any, ...]:
+    """Return a row as a tuple, also of a cursor that makes dictionaries."""
+    return tuple(row.values() if hasattr(row, "values") and hasattr(row, "keys") else row)

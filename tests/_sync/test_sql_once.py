@@ -1,0 +1,184 @@
+"""(Generated from _async/test_sql_once.py by tools/unasync.py: do not edit.) Work that the SQL guard does once per key: results, failures, and callers at the same time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.errors import InProgress
+from holdfast.testing.running import Spawned
+from tests._sync.sql_suite import SQLSuite
+from tests.guards.fences import DOMAIN
+from tests.guards.sql_databases import FEWER, Database, SQLGuard
+
+CROWD = 5
+RESULT = {"paid": [1, 2.5, None, True, "ü \U0001f512"]}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", FEWER)
+class TestSQLOnce(SQLSuite):
+    """What holds on every database, with every kind of connection."""
+
+    def pay(self) -> Any:
+        """Do work that can be counted."""
+        self.add()
+        return RESULT
+
+    def fail(self) -> None:
+        """Do work that can be counted, and fail."""
+        self.add()
+        raise ZeroDivisionError
+
+    def test_result_is_stored_with_the_work(self) -> None:
+        """Later callers get the result of the first, whose work is done once."""
+        assert self.guard.once(self.resource, self.pay) == RESULT
+        assert self.guard.once(self.resource, self.fail) == RESULT
+        _, guard = self.other()
+        assert guard.once(self.resource, self.fail) == RESULT
+        assert self.value() == 1
+
+    def test_nothing_is_a_result_too(self) -> None:
+        """None is stored and given back; a tuple comes back as JSON has it, at once."""
+        assert self.guard.once(self.resource, self.add) is None
+        assert self.guard.once(self.resource, self.fail) is None
+
+        def pair() -> Any:
+            return (1, 2)
+
+        assert self.guard.once(f"{self.resource}/2", pair) == [1, 2]
+
+    def test_failure_leaves_the_key_free(self) -> None:
+        """Neither work nor key of a failure stay; nor of a result that cannot be stored."""
+        with pytest.raises(ZeroDivisionError):
+            self.guard.once(self.resource, self.fail)
+
+        def unfit() -> Any:
+            self.add()
+            return object()
+
+        with pytest.raises(TypeError, match="cannot be stored as JSON"):
+            self.guard.once(self.resource, unfit)
+        assert self.value() == 0
+        assert self.guard.once(self.resource, self.pay) == RESULT
+        assert self.value() == 1
+
+    def test_inside_a_transaction(self) -> None:
+        """Key and result are committed with the transaction around, or not at all."""
+        with pytest.raises(ZeroDivisionError):
+            with self.guard.transaction(self.resource, self.fence(1)):
+                assert self.guard.once(self.resource, self.pay) == RESULT
+                assert self.guard.once(self.resource, self.fail) == RESULT
+                raise ZeroDivisionError
+        with self.guard.transaction(self.resource, self.fence(1)):
+            with pytest.raises(ZeroDivisionError):
+                self.guard.once(self.resource, self.fail)
+            with pytest.raises(Exception, match="no_such_table"):
+                self.guard.once(self.resource, self.break_down)
+            assert self.guard.once(self.resource, self.pay) == RESULT
+        assert self.value() == 1
+        assert self.guard.once(self.resource, self.fail) == RESULT
+
+    def break_down(self) -> None:
+        """Do work that can be counted, and let a statement fail."""
+        self.add()
+        self.database.run("SELECT * FROM no_such_table")
+
+    def test_key_within_itself_is_told(self) -> None:
+        """Work that asks for its own key would wait for itself; other keys are welcome."""
+
+        def again() -> Any:
+            with pytest.raises(InProgress):
+                self.guard.once(self.resource, self.pay)
+            with pytest.raises(ZeroDivisionError):
+                self.guard.once(f"{self.resource}/2", self.fail)
+            with pytest.raises(RuntimeError, match="a transaction of this guard is open"):
+                self.work(1)
+            return self.guard.once(f"{self.resource}/3", self.pay)
+
+        assert self.guard.once(self.resource, again) == RESULT
+        assert self.guard.once(f"{self.resource}/3", self.fail) == RESULT
+        assert self.value() == 1
+
+    def test_in_a_transaction_of_ones_own(self) -> None:
+        """With `join` the user commits, or does not."""
+        self.work(1)
+        for last in (False, True):
+            if self.database.autocommit:
+                self.database.run("BEGIN")
+            else:
+                self.guard.check(self.resource, self.fence(2))
+            assert self.guard.once(self.resource, self.pay, join=True) == RESULT
+            if self.database.autocommit:
+                self.database.run("COMMIT" if last else "ROLLBACK")
+            elif last:
+                self.database.commit()
+            else:
+                self.database.rollback()
+        assert self.value() == 2
+        assert self.guard.once(self.resource, self.fail) == RESULT
+
+    def test_crowd_does_it_once(self) -> None:
+        """Callers at the same time wait for the first; if it fails, one of them does the work."""
+        crowd = [self.other() for _ in range(CROWD)]
+        done: list[int] = []
+        self.work(1)
+
+        def come(number: int, guard: SQLGuard, database: Database) -> Any:
+            def pay() -> Any:
+                self.add(database)
+                if not done and number < 0:
+                    raise ZeroDivisionError
+                done.append(number)
+                return number
+
+            return guard.once(self.resource, pay)
+
+        def fail() -> None:
+            self.add()
+            callers.extend(
+                Spawned(come, number, guard, database)
+                for number, (database, guard) in enumerate(crowd)
+            )
+            self.until_blocked()
+            raise ZeroDivisionError
+
+        callers: list[Spawned[Any]] = []
+        with pytest.raises(ZeroDivisionError):
+            self.guard.once(self.resource, fail)
+        results = {caller.result() for caller in callers}
+        assert results == set(done)
+        assert len(done) == 1
+        assert self.value() == 2
+        assert self.place.floors(self.resource) == [(DOMAIN, 1, 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["postgresql", "mariadb", "sqlite"])
+class TestSQLOncePatience(SQLSuite):
+    """Callers that may not wait for ever."""
+
+    def test_who_may_not_wait_is_told(self) -> None:
+        """A caller that the database lets wait no longer gets InProgress, and can ask again."""
+        database, guard = self.other()
+        database.run(
+            {
+                "sqlite": "PRAGMA busy_timeout = 10",
+                "postgresql": "SET lock_timeout = '10ms'",
+                "mariadb": "SET innodb_lock_wait_timeout = 1",
+            }[self.way]
+        )
+        database.commit()
+
+        def pay() -> int:
+            with pytest.raises(InProgress, match="is at work on 'orders/"):
+                guard.once(self.resource, self.add)
+            return 7
+
+        assert self.guard.once(self.resource, pay) == 7
+        assert guard.once(self.resource, self.add) == 7
+        with pytest.raises(holdfast.StaleToken):
+            self.work(2)
+            self.work(1)
