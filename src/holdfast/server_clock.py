@@ -59,3 +59,8 @@ class ServerClock:
     def middle(self, now: float) -> float:
         """Return what the server's clock says at `now`, in seconds, as well as we know."""
         return (self._low + self._high) / 2 + now
+
+    @property
+    def uncertainty(self) -> float:
+        """By how many seconds `middle` may be wrong."""
+        return (self._high - self._low) / 2

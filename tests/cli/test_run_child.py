@@ -32,8 +32,9 @@ def test_environment(commands: Commands) -> None:
     found = dict(line.split("=", 1) for line in lines.splitlines())
     assert found.keys() == {
         *("HOLDFAST_NAME", "HOLDFAST_TOKEN", "HOLDFAST_DOMAIN", "HOLDFAST_URL"),
-        "HOLDFAST_NAMESPACE",
+        *("HOLDFAST_MODE", "HOLDFAST_LIMIT", "HOLDFAST_NAMESPACE"),
     }
+    assert (found["HOLDFAST_MODE"], found["HOLDFAST_LIMIT"]) == ("exclusive", "0")
     assert found["HOLDFAST_NAME"] == "orders/1"
     assert found["HOLDFAST_DOMAIN"] == "sqlite:shop"
     assert found["HOLDFAST_URL"] == commands.url

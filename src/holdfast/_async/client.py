@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, overload
 from urllib.parse import quote
 
-from .._concurrency import AsyncHome, ajoin, asleep, hear_of_fork
+from .._concurrency import AsyncHome, AsyncListener, ajoin, asleep, hear_of_fork
 from ..clocks import Clock, boot_clock
 from ..errors import NotSupported
 from ..events import Event, Forced
@@ -30,7 +30,7 @@ from ..model import (
     seconds,
 )
 from ..names import encode, encode_path, encode_prefix, record_key
-from ..registry import load_engine, split_options
+from ..registry import load_engine, load_observers, split_options
 from ..rules import within
 from .engine import AsyncEngine
 from .lease import AsyncLease, LeaseOptions
@@ -67,7 +67,8 @@ def connect(
 
     `ttl` and `timeout` are the defaults of its locks: how long the engine keeps a lock without
     news from us, and how long we wait for one (None = for ever). Further options are the engine's;
-    they may also stand in the URL (`?quarantine=yes`), as may `max_ttl`.
+    they may also stand in the URL (`?quarantine=yes`), as may `max_ttl`. $HOLDFAST_OBSERVE names
+    listeners from the start: `prometheus,logs` (see holdfast.observe).
     """
     if url is None or url == "":
         url = os.environ.get("HOLDFAST_URL") or f"sqlite://{quote(default_path())}"
@@ -75,7 +76,7 @@ def connect(
     url, found = split_options(url, {"max_ttl": float, **engine_class.url_options})
     longest = found.pop("max_ttl", max_ttl)
     engine = engine_class(url, max_ttl=seconds(longest, "max_ttl"), **{**found, **options})
-    return AsyncClient(
+    client = AsyncClient(
         engine,
         namespace=namespace,
         ttl=ttl,
@@ -84,6 +85,9 @@ def connect(
         label=label,
         domain=domain,
     )
+    for observer in load_observers(os.environ):
+        client.listen(observer)
+    return client
 
 
 class AsyncClient:
@@ -198,7 +202,8 @@ class AsyncClient:
             raise ValueError(f"at_least must be 0 or more seconds, not {shortest:g}.")
         if shortest:
             self.guarantees.require("at_least")
-        lock = self._make(name, Family.LOCK, Mode.EXCLUSIVE, at_least=shortest, **options)
+        wanted = {**options, "at_least": shortest, "singleton": True}
+        lock = self._make(name, Family.LOCK, Mode.EXCLUSIVE, **wanted)
         return AsyncSingleton(self._runtime, lock)
 
     def _make(
@@ -219,6 +224,7 @@ class AsyncClient:
         label: str | None = None,
         cancel_on_loss: bool = True,
         at_least: float = 0.0,
+        singleton: bool = False,
     ) -> AsyncLock:
         if family is Family.TREE:
             first, *rest = encode_path(name)
@@ -247,7 +253,7 @@ class AsyncClient:
             value=value,
         )
         options = LeaseOptions(
-            hold, on_lost, on_suspended, on_resumed, cancel_on_loss, reentrant, at_least
+            hold, on_lost, on_suspended, on_resumed, cancel_on_loss, reentrant, at_least, singleton
         )
         return AsyncLock(self._runtime, terms, options, float("inf") if wait is None else wait)
 
@@ -300,14 +306,20 @@ class AsyncClient:
         return await self._runtime.engine.force(key, token, self._runtime.connect_timeout)
 
     def listen(self, callback: Callable[[Event], object]) -> Callable[[], None]:
-        """Call `callback` for every event, until the returned function is called."""
+        """Call `callback` for every event, until the returned function is called.
+
+        A plain function is called in a thread of its own, one that awaits on the loop. Whatever it
+        does, no lock waits for it: one that raises or blocks is reported once, in the log.
+        """
         if not callable(callback):
             raise TypeError(f"A listener must be a function, not {type(callback).__name__}.")
-        self._runtime.listeners = [*self._runtime.listeners, callback]
+        listener = AsyncListener(callback)
+        self._runtime.listeners = [*self._runtime.listeners, listener]
 
         def stop() -> None:
-            left = [one for one in self._runtime.listeners if one is not callback]
+            left = [one for one in self._runtime.listeners if one is not listener]
             self._runtime.listeners = left
+            listener.stop()
 
         return stop
 
@@ -333,6 +345,8 @@ class AsyncClient:
         await ajoin(runtime.tasks, max(0.0, end - runtime.clock()))
         await runtime.engine.close()
         await runtime.callbacks.drain(max(0.0, end - runtime.clock()))
+        for listener in runtime.listeners:
+            await listener.drain(max(0.0, end - runtime.clock()))
         runtime.to_wind_up = False
 
     async def __aenter__(self) -> AsyncClient:

@@ -86,13 +86,14 @@ class AsyncKeeper:
     async def release(self, lease: AsyncLease) -> bool | None:
         """Give a lease back, in at most min(ttl/3, 5 s); then go on in the background (S34)."""
         claim = lease._claim
+        began = self._clock() if self._runtime.listeners else 0.0
         try:
             with self.mutex:
                 state = lease._state
                 if state == HELD:
                     lease._state = RELEASED
             if state != HELD:
-                return await self._release_lost(lease)
+                return await self._release_lost(lease, began)
             if lease._options.at_least:
                 answer: bool | None = await self._ask_to_release(lease)
             else:
@@ -109,6 +110,7 @@ class AsyncKeeper:
                     lease._state = RELEASED
             lease._returned = True
             self._runtime.renewer.give_back(claim, lease.token, self._linger(lease))
+            self._tell_released(lease, None, began)
             raise
         finally:
             self.leases.pop(claim.owner, None)
@@ -116,7 +118,7 @@ class AsyncKeeper:
             lease._returned = True
             self.lose(lease, Reason.EXPIRED, was=RELEASED)
         if self._runtime.listeners:
-            self._tell_released(lease, answer)
+            self._tell_released(lease, answer, began)
         return answer
 
     async def _ask_to_release(self, lease: AsyncLease) -> bool:
@@ -131,14 +133,14 @@ class AsyncKeeper:
             return 0.0
         return max(0.0, lease._granted_at + lease._options.at_least - self._clock())
 
-    async def _release_lost(self, lease: AsyncLease) -> bool | None:
+    async def _release_lost(self, lease: AsyncLease, began: float) -> bool | None:
         """Let the engine forget a lost lease, now that its body has left."""
         if lease._state != LOST or lease._returned:
             return False
         lease._returned = True
         if lease._reason is Reason.MAX_HOLD:  # the engine still has it, and can be reached (S15)
             answer = await self._ask_to_release(lease)
-            self._tell_released(lease, answer)
+            self._tell_released(lease, answer, began)
             return answer
         self._runtime.renewer.give_back(lease._claim, lease.token)
         return False
@@ -169,9 +171,13 @@ class AsyncKeeper:
         if lease._options.on_lost is not None:
             runtime.callbacks.submit(lease._options.on_lost, lease, reason)
         if runtime.listeners:
-            held_for = self._clock() - lease._granted_at
             runtime.tell_lease(
-                events.Lost, lease._claim, lease.token, reason=reason, held_for=held_for
+                events.Lost,
+                lease._claim,
+                lease.token,
+                reason=reason,
+                held_for=self._clock() - lease._granted_at,
+                max_hold=lease._options.max_hold,
             )
 
     def overdue(self, lease: AsyncLease) -> None:
@@ -296,8 +302,16 @@ class AsyncKeeper:
         self.leases = {}
         self._closed = True
 
-    def _tell_released(self, lease: AsyncLease, outcome: bool | None) -> None:
-        held_for = self._clock() - lease._granted_at
-        self._runtime.tell_lease(
-            events.Released, lease._claim, lease.token, outcome=outcome, held_for=held_for
-        )
+    def _tell_released(self, lease: AsyncLease, outcome: bool | None, began: float) -> None:
+        if self._runtime.listeners:
+            now = self._clock()
+            self._runtime.tell_lease(
+                events.Released,
+                lease._claim,
+                lease.token,
+                outcome=outcome,
+                held_for=now - lease._granted_at,
+                took=now - (began or now),  # 0: nobody listened yet
+                max_hold=lease._options.max_hold,
+                reason=lease._reason,
+            )

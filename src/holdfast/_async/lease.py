@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._concurrency import AsyncEvent
-from ..errors import LeaseLost
+from ..errors import LeaseLost, NotSupported
 from ..model import Claim, Mode, Reason, Seconds, check_ttl, seconds
 from .tenure import AsyncTenure
 
@@ -33,6 +33,7 @@ class LeaseOptions(NamedTuple):
     cancel_on_loss: bool = True
     reentrant: bool = False
     at_least: float = 0.0
+    singleton: bool = False  # who comes second is skipped, not kept waiting
 
 
 class AsyncLease:
@@ -174,11 +175,20 @@ class AsyncLease:
         """Set the time left to `ttl` (the lock's own if None) from now; it never adds or revives.
 
         Raises LeaseLost when it is over, OutcomeUnknown when the engine gave no answer: the lease
-        then counts on the shorter of the two.
+        then counts on the shorter of the two. Where a session decides, its TTL cannot be changed.
         """
-        wanted = self.ttl if ttl is None else check_ttl(ttl, self._runtime.engine.guarantees)
+        engine = self._runtime.engine
+        wanted = self.ttl if ttl is None else check_ttl(ttl, engine.guarantees)
         if not self.held:
             raise self.error()
+        if wanted != self.ttl and engine.guarantees.expiry == "session":
+            raise NotSupported(
+                f"The lease of {self.name!r} on {engine.location} cannot be extended to "
+                f"{wanted:g} s: it lasts as long as a session of {self.ttl:g} s; take the lock "
+                "with another ttl instead.",
+                name=self.name,
+                engine=engine.location,
+            )
         await self._runtime.renewer.extend(self, wanted)
 
     async def release(self) -> bool | None:

@@ -31,6 +31,7 @@ from .caller import (
     sleep,
 )
 from .home import AsyncHome, Home, hear_of_fork
+from .listening import AsyncListener, Listener
 from .reader import AsyncReader, Reader
 from .waiting import (
     AsyncBell,
@@ -52,6 +53,7 @@ __all__ = [
     "AsyncCancelScope",
     "AsyncEvent",
     "AsyncHome",
+    "AsyncListener",
     "AsyncReader",
     "AsyncSignal",
     "AsyncThreadLock",
@@ -61,6 +63,7 @@ __all__ = [
     "CancelScope",
     "Event",
     "Home",
+    "Listener",
     "Mutex",
     "Reader",
     "Signal",

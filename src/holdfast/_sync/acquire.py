@@ -54,7 +54,7 @@ def acquire(
         if type(answer) is not Grant or now >= answer.not_after:
             if isinstance(answer, Queued) and not claim.queue:
                 leases.pop(claim.owner, None)
-                _missed(runtime, claim, "busy", started)
+                _missed(runtime, claim, "skipped" if options.singleton else "busy", started)
                 return None
             granted = _Patience(runtime, claim, started, timeout).persist(answer, error)
             if granted is None:
@@ -83,7 +83,7 @@ def acquire(
             lease.token,
             mode=claim.mode,
             ttl=claim.ttl,
-            waited=now - started,
+            waited=(clock() if runtime.engine.instant else now) - started,
         )
     return lease
 
@@ -238,7 +238,13 @@ def _closed(runtime: Runtime, claim: Claim) -> ClientClosed:
 def _missed(
     runtime: Runtime, claim: Claim, result: str, started: float, error: str = ""
 ) -> None:
-    waited = runtime.clock() - started
-    runtime.tell(
-        events.Missed, claim.name, mode=claim.mode, result=result, waited=waited, error=error
-    )
+    if runtime.listeners:
+        runtime.tell(
+            events.Missed,
+            claim.name,
+            mode=claim.mode,
+            result=result,
+            waited=runtime.clock() - started,
+            error=error,
+            owner=claim.owner,
+        )

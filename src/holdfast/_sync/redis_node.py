@@ -31,7 +31,6 @@ from ..redis_link import (
 from ..server_clock import ServerClock
 from .engine import Report
 
-CLOCK_KNOWN = 0.005  # seconds for which one look at a server's clock is enough
 LISTEN_AGAIN = 1.0  # seconds between attempts to hear messages
 SIGN_AGAIN = 1.0  # seconds between signs of life that are reported
 
@@ -63,7 +62,7 @@ class RedisNode:
         self._blocks = on_clock_step == "block"
         self.may_listen = True  # the server's rules let us hear messages
         self._listen_at = -math.inf
-        self._look_at = -math.inf  # when the server's time is worth comparing again
+        self._sign_at = -math.inf
         self.out_until = -math.inf  # no claims before this: quarantine, or a clock that was set
         self._out_because = ""
         self._deaf: Callable[[], None] = lambda: None
@@ -79,19 +78,24 @@ class RedisNode:
     ) -> Reply:
         """Run a script that was packed before, finished by its last words.
 
-        With `sent`, the server's time is compared now and then: it is in the answer, at `time_at`.
+        With `sent`, the server's time is compared: it is in the answer, at `time_at`.
         """
-        reply = self.link.call(template.head + tail, timeout)
-        if type(reply) is not list:
-            if forgotten(reply):
-                reply = self.link.call(template.in_full() + tail, timeout)
-            reply = self._checked(reply)
-        if time_at >= 0 and (sent > self._look_at or self._blocks):
+        try:
+            reply = self.link.call(template.head + tail, timeout)
+            if type(reply) is not list:
+                if forgotten(reply):
+                    reply = self.link.call(template.in_full() + tail, timeout)
+                reply = self._checked(reply)
+        except (EngineUnavailable, OutcomeUnknown) as error:
+            self._failed(error)
+            raise
+        if time_at >= 0:
             received = self._clock()
-            self._look_at = received + CLOCK_KNOWN
             step = self.clock.observe(sent, received, reply[time_at])
             if step:
                 self._stepped(step, received)
+            if received >= self._sign_at:
+                self._give_sign(received - sent, received)
         return reply
 
     def ask_with_replicas(

@@ -101,10 +101,16 @@ class Renewer:
             error = str(problem)
             answers = [UNKNOWN] * len(claims)
         for lease, claim, answer in zip(leases, claims, answers, strict=True):
-            self._apply(lease, claim, answer, sent, error)
+            self._apply(lease, claim, answer, sent, error, scheduled=True)
 
     def _apply(
-        self, lease: Lease, claim: Claim, answer: Renewal, sent: float, error: str = ""
+        self,
+        lease: Lease,
+        claim: Claim,
+        answer: Renewal,
+        sent: float,
+        error: str = "",
+        scheduled: bool = False,
     ) -> None:
         """Let the answer to a renewal count for what it is worth."""
         if answer.outcome is Outcome.LOST:
@@ -117,6 +123,7 @@ class Renewer:
                 return
             late = now >= lease._deadline  # lost is final, however the answer reads
             before, was_suspended = lease._deadline - now, lease._suspended
+            remaining = lease._not_after - now  # whether or not max_hold ends earlier
             if renewed and not late:
                 lease.confirmed(answer.not_after, rules.renew_at(sent, claim.ttl))
             else:
@@ -130,7 +137,12 @@ class Renewer:
             self._tell_suspension(lease, before, error)
         if renewed and self._runtime.listeners:
             self._runtime.tell_lease(
-                events.Renewed, claim, lease.token, ttl=claim.ttl, remaining=before
+                events.Renewed,
+                claim,
+                lease.token,
+                ttl=claim.ttl,
+                remaining=remaining,
+                scheduled=scheduled,
             )
 
     def _tell_suspension(self, lease: Lease, remaining: float, error: str) -> None:

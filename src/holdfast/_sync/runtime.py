@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import time
 from typing import Any
 
-from .._concurrency import Callbacks, Home
+from .._concurrency import Callbacks, Home, Listener
 from ..clocks import Clock
 from ..errors import ClientClosed
 from ..events import Event, LeaseEvent, NodeEvent
@@ -46,7 +47,7 @@ class Runtime:
             deque()
         )  # made in advance: one by one they cost a system call each
         self.chance = chance
-        self.listeners: list[Callable[[Event], object]] = []
+        self.listeners: list[Listener] = []
         self.tasks: set[Any] = set()  # shielded calls under way
         self.entered: dict[object, Any] = {}  # re-enterable leases by (task, record, path)
         self.home: object = _NOWHERE
@@ -108,18 +109,26 @@ class Runtime:
     def tell(self, kind: type[Event], name: str, **details: Any) -> None:
         """Hand an event to every listener; it is not even made when there is none."""
         if self.listeners:
-            event = kind(
-                name=name, engine=self.engine.location, namespace=self.namespace, **details
-            )
-            for listener in self.listeners:
-                self.callbacks.submit(listener, event)
+            details["name"] = name
+            self._hand_over(kind, details)
 
     def tell_lease(self, kind: type[LeaseEvent], claim: Claim, token: int, **details: Any) -> None:
         """The same for what happens to a lease."""
         if self.listeners:
-            self.tell(
-                kind, claim.name, token=token, owner=claim.owner, label=claim.label, **details
+            details["name"], details["owner"], details["label"] = (
+                claim.name,
+                claim.owner,
+                claim.label,
             )
+            details["token"] = token
+            self._hand_over(kind, details)
+
+    def _hand_over(self, kind: type[Event], details: dict[str, Any]) -> None:
+        details["engine"] = self.engine.location
+        details["namespace"] = self.namespace
+        details["at"] = time()
+        for listener in self.listeners:
+            listener.hear(kind, details)
 
     def shut(self) -> bool:
         """Refuse all further use; say whether there is anything left to wind up."""

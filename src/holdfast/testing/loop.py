@@ -73,6 +73,8 @@ class _Task(Task[T]):
 class VirtualLoop(asyncio.BaseEventLoop):
     """An asyncio loop on virtual time. Limits: virtual seconds from `start`, and callbacks run."""
 
+    without_threads = True  # what else would be called in a thread of its own is called here
+
     _closed: bool
     _stopping: bool
     _ready: deque[Any]  # Handles: asyncio publishes their context only from 3.12 on

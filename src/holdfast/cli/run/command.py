@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 import click
@@ -89,6 +90,12 @@ class RunCommand(Command):
 @click.option("--shared", is_flag=True, help="Share the lock with others that run with --shared.")
 @click.option("--limit", type=int, metavar="N", help="Let N commands run at once, not only one.")
 @click.option("--label", metavar="TEXT", help="How `holdfast ls` names you.  [default: host:pid]")
+@click.option(
+    "--metrics-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add what was counted to this .prom file, for node-exporter's textfile collector.",
+)
 @where_options
 @click.argument("name", shell_complete=complete_name)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND…")
@@ -104,6 +111,10 @@ def run(where: Where, name: str, command: tuple[str, ...], **options: Any) -> No
         raise click.UsageError("--shared and --limit exclude each other.")
     if not hasattr(os, "fork"):
         raise click.UsageError("holdfast run needs a POSIX system, such as Linux or macOS.")
+    if options["metrics_file"] is not None:
+        from .metrics_file import check_path
+
+        check_path(options["metrics_file"])
     problem = _cannot_run(command[0])
     if problem:
         raise SystemExit(problem)

@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import socket
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ... import Client, Lease, events
 from ...clocks import boot_clock
@@ -28,6 +28,9 @@ from .family import Family
 from .order import Order
 from .waiting import Waiting
 
+if TYPE_CHECKING:
+    from .metrics_file import MetricsFile
+
 LONGEST_NAP = 1.0  # select's clock stands still while the machine sleeps, ours does not
 # What a terminal or a service manager sends to all of us: the front decides what it means.
 DEAF_TO = ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2", "TSTP", "TTIN", "TTOU", "PIPE")
@@ -39,6 +42,7 @@ def hold(order: Order, channel: Channel, terminal: int | None, mask: set[int]) -
     `mask` is the signal mask that the command gets; until we are deaf more is blocked.
     """
     code = SOFTWARE
+    metrics: MetricsFile | None = None
     try:
         os.setpgid(0, 0)  # so that Ctrl-C reaches the front only, which passes it on once
         front = os.getppid()
@@ -46,7 +50,11 @@ def hold(order: Order, channel: Channel, terminal: int | None, mask: set[int]) -
         for name in DEAF_TO:
             signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        code = Holder(order, channel, child, front).run()
+        if order.metrics_file is not None:
+            from .metrics_file import MetricsFile  # here: it takes its time to import
+
+            metrics = MetricsFile(order.metrics_file)
+        code = Holder(order, channel, child, front, metrics).run()
     except EXPECTED as error:
         say(error)
         code = exit_code(error)
@@ -55,14 +63,24 @@ def hold(order: Order, channel: Channel, terminal: int | None, mask: set[int]) -
 
         traceback.print_exc()
     finally:
+        if metrics is not None:
+            metrics.write(order.name, code)
         os._exit(code)
 
 
 class Holder:
     """One run under the lock."""
 
-    def __init__(self, order: Order, channel: Channel, child: Child, front: int) -> None:
+    def __init__(
+        self,
+        order: Order,
+        channel: Channel,
+        child: Child,
+        front: int,
+        metrics: MetricsFile | None = None,
+    ) -> None:
         self._order = order
+        self._metrics = metrics
         self._channel = channel
         self._child = child
         self._front = front
@@ -81,6 +99,8 @@ class Holder:
         order = self._order
         label = order.label or f"{socket.gethostname()}:{self._front}"
         client = order.where.connect(label=label, ttl=order.ttl)
+        if self._metrics is not None:
+            client.listen(self._metrics.listener)
         try:
             lock = order.lock(client)
             lease = Waiting(self._channel).acquire(client, lock, order.timeout)

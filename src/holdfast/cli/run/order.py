@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ... import Client, Lock
 from ..base import Where
@@ -22,6 +23,7 @@ class Order:
     shared: bool
     limit: int | None
     label: str | None
+    metrics_file: Path | None = None
 
     @property
     def times(self) -> Timetable:

@@ -23,7 +23,7 @@ class AsyncElectionTests(AsyncBase):
         expected = holdfast.Leader("node é 1", lease.token, lease.owner)
         assert await mine.leader() == expected
         assert await theirs.leader() == expected
-        assert await theirs.campaign(timeout=0.02) is None
+        assert await theirs.campaign(timeout=self.harness.brief) is None
         assert await lease.release() is True
         assert await mine.leader() is None
 

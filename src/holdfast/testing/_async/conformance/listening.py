@@ -57,7 +57,7 @@ class AsyncListeningTests(AsyncBase):
         """A time-out is Waiting and Missed("timeout"); not waiting is Missed("busy")."""
         holder = await self.take(self.connect().lock("x"))
         heard = self.listen(self.client)
-        assert await self.client.lock("x").acquire(timeout=0.02) is None
+        assert await self.client.lock("x").acquire(timeout=self.harness.brief) is None
         assert await self.client.rwlock("x").read().try_acquire() is None
         timeout, busy = await heard.until(holdfast.events.Missed, 2)
         assert heard.kinds() == ["Waiting", "Missed", "Missed"]

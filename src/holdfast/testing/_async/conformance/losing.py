@@ -32,11 +32,14 @@ class AsyncLosingTests(AsyncBase):
             # Without push it is found out by renewal, which sees only that the record is gone.
             return told if self.client.guarantees.push else told | {Reason.EXPIRED}
         claim = self.claim_behind(lease)
-        other = self.connect()
-        assert await self.client.engine.release(claim, self.harness.patience) is True
         if way == "release":
+            assert await self.client.engine.release(claim, self.harness.patience) is True
             return {Reason.EXPIRED}
-        self.successor = await self.take(other.lock(lease.name))
+        # By somebody who waits: a renewal that comes in between would find the record gone.
+        other = self.connect()
+        waiter = await self.queue(other, other.lock(lease.name))
+        assert await self.client.engine.release(claim, self.harness.patience) is True
+        self.successor = await waiter.result()
         return {Reason.STOLEN}
 
     @every_way

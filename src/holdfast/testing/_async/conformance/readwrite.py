@@ -86,7 +86,7 @@ class AsyncReadWriteTests(AsyncBase):
         read = self.client.rwlock("x").read()
         first = await self.take(read)
         heard = self.listen(other)
-        impatient = AsyncSpawned(other.rwlock("x").write().acquire, timeout=0.2)
+        impatient = AsyncSpawned(other.rwlock("x").write().acquire, timeout=4 * self.harness.brief)
         await heard.until(holdfast.events.Waiting)
         behind = AsyncSpawned(self.take, read)
         assert await impatient.result() is None

@@ -8,13 +8,13 @@ from typing import TypeVar
 import holdfast.aio as holdfast
 
 from ...._concurrency import AsyncBell
-from ....events import Event
+from ....events import Event, NodeAnswered
 
 V = TypeVar("V", bound=Event)
 
 
 class AsyncRecorder:
-    """All events of one client since it was made."""
+    """All events of one client since it was made, but for the mere signs of life of servers."""
 
     def __init__(self, client: holdfast.Client, patience: float) -> None:
         self._patience = patience
@@ -23,8 +23,9 @@ class AsyncRecorder:
         self.stop = client.listen(self._hear)
 
     def _hear(self, event: Event) -> None:
-        self.events.append(event)
-        self._bell.ring()
+        if not isinstance(event, NodeAnswered):
+            self.events.append(event)
+            self._bell.ring()
 
     def kinds(self) -> list[str]:
         """Return the names of what happened, in order."""

@@ -23,7 +23,7 @@ class ElectionTests(Base):
         expected = holdfast.Leader("node é 1", lease.token, lease.owner)
         assert mine.leader() == expected
         assert theirs.leader() == expected
-        assert theirs.campaign(timeout=0.02) is None
+        assert theirs.campaign(timeout=self.harness.brief) is None
         assert lease.release() is True
         assert mine.leader() is None
 

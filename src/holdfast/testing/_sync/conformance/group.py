@@ -60,7 +60,7 @@ class GroupTests(Base):
         busy = self.take(other.lock("b"))
         group = self.client.all_of(*map(self.client.lock, "abc"))
         assert group.try_acquire() is None
-        assert group.acquire(timeout=0.05) is None
+        assert group.acquire(timeout=2 * self.harness.brief) is None
         assert group.locked()
         shots = self.client.locks()
         assert [(shot.name, len(shot.waiters)) for shot in shots] == [("b", 0)]
@@ -145,6 +145,7 @@ class GroupTests(Base):
     def test_group_budget_is_the_shortest_of_its_locks(self) -> None:
         """Without a time-out of the call, the shortest of the parts' own counts for all."""
         busy = self.take(self.connect().lock("b"))
-        group = self.client.all_of(self.client.lock("a"), self.client.lock("b", timeout=0.02))
+        brief = self.client.lock("b", timeout=self.harness.brief)
+        group = self.client.all_of(self.client.lock("a"), brief)
         assert group.acquire() is None
         busy.release()

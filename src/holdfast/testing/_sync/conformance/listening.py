@@ -57,7 +57,7 @@ class ListeningTests(Base):
         """A time-out is Waiting and Missed("timeout"); not waiting is Missed("busy")."""
         holder = self.take(self.connect().lock("x"))
         heard = self.listen(self.client)
-        assert self.client.lock("x").acquire(timeout=0.02) is None
+        assert self.client.lock("x").acquire(timeout=self.harness.brief) is None
         assert self.client.rwlock("x").read().try_acquire() is None
         timeout, busy = heard.until(holdfast.events.Missed, 2)
         assert heard.kinds() == ["Waiting", "Missed", "Missed"]

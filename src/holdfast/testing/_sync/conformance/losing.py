@@ -32,11 +32,14 @@ class LosingTests(Base):
             # Without push it is found out by renewal, which sees only that the record is gone.
             return told if self.client.guarantees.push else told | {Reason.EXPIRED}
         claim = self.claim_behind(lease)
-        other = self.connect()
-        assert self.client.engine.release(claim, self.harness.patience) is True
         if way == "release":
+            assert self.client.engine.release(claim, self.harness.patience) is True
             return {Reason.EXPIRED}
-        self.successor = self.take(other.lock(lease.name))
+        # By somebody who waits: a renewal that comes in between would find the record gone.
+        other = self.connect()
+        waiter = self.queue(other, other.lock(lease.name))
+        assert self.client.engine.release(claim, self.harness.patience) is True
+        self.successor = waiter.result()
         return {Reason.STOLEN}
 
     @every_way

@@ -86,7 +86,7 @@ class ReadWriteTests(Base):
         read = self.client.rwlock("x").read()
         first = self.take(read)
         heard = self.listen(other)
-        impatient = Spawned(other.rwlock("x").write().acquire, timeout=0.2)
+        impatient = Spawned(other.rwlock("x").write().acquire, timeout=4 * self.harness.brief)
         heard.until(holdfast.events.Waiting)
         behind = Spawned(self.take, read)
         assert impatient.result() is None
