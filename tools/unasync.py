@@ -32,6 +32,10 @@ NAMES = {
     "ashield": "shield",
     "asleep": "sleep",
     "current_task_key": "current_thread_key",
+    # holdfast/guards/sql_colours
+    "acheck_connection": "check_connection",
+    "aclose_connection": "close_connection",
+    "aopen_cursor": "open_cursor",
 }
 
 # What stands between a pair of brackets, up to two pairs deep: dict[str, list[int]].

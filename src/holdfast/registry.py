@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
 from .errors import MissingDriver
 
@@ -104,7 +104,16 @@ def split_options(
             found[name] = kinds[name](value)
         except ValueError:
             raise ValueError(f"{name}={value!r} in an engine URL is not what it must be.") from None
-    return f"{head}?{urlencode(rest)}" if rest else head, found
+    return f"{head}?{urlencode(rest, quote_via=quote)}" if rest else head, found
+
+
+def load_observers(environ: Mapping[str, str]) -> list[Callable[[Any], object]]:
+    """Return the listeners that $HOLDFAST_OBSERVE names; imports nothing if it names none."""
+    if not environ.get("HOLDFAST_OBSERVE"):
+        return []
+    observe = importlib.import_module(f"{__package__}.observe")
+    found: list[Callable[[Any], object]] = observe.from_environ(environ)
+    return found
 
 
 def _third_party(scheme: str) -> EngineEntry | None:

@@ -15,7 +15,7 @@ from tests._async.sql_suite import AsyncSQLSuite
 from tests.guards.fences import BAD_FENCES, DOMAIN, NEIGHBOURS, mixture
 from tests.guards.sql_databases import WAYS, AsyncSQLGuard
 
-ROUNDS = 10
+ROUNDS = 4
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -26,7 +26,7 @@ class TestSQLGuard(AsyncSQLSuite):
 
     async def test_floors_are_those_of_the_model(self) -> None:
         """Whoever passes or not, and what is remembered, is what `judge` says, step by step."""
-        for fence, floors, passes in mixture(7, 30):
+        for fence, floors, passes in mixture(7, 18):
             if passes:
                 async with self.guard.transaction(self.resource, fence):
                     pass

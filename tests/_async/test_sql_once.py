@@ -120,6 +120,22 @@ class TestSQLOnce(AsyncSQLSuite):
         assert self.value() == 2
         assert await self.guard.once(self.resource, self.fail) == RESULT
 
+    async def test_joining_as_the_first_statement(self) -> None:
+        """It begins what the driver would begin; where nothing begins by itself it is refused."""
+        if self.database.autocommit:
+            with pytest.raises(RuntimeError, match="There is no transaction for"):
+                await self.guard.once(self.resource, self.pay, join=True)
+            return
+        with pytest.raises(ZeroDivisionError):
+            await self.guard.once(self.resource, self.fail, join=True)
+        assert await self.guard.once(self.resource, self.pay, join=True) == RESULT
+        assert self.value() == 0, "not committed yet"
+        await self.database.rollback()
+        assert await self.guard.once(self.resource, self.pay, join=True) == RESULT
+        await self.database.commit()
+        assert self.value() == 1
+        assert await self.guard.once(self.resource, self.fail) == RESULT
+
     async def test_crowd_does_it_once(self) -> None:
         """Callers at the same time wait for the first; if it fails, one of them does the work."""
         crowd = [await self.other() for _ in range(CROWD)]

@@ -15,7 +15,7 @@ from tests._sync.sql_suite import SQLSuite
 from tests.guards.fences import BAD_FENCES, DOMAIN, NEIGHBOURS, mixture
 from tests.guards.sql_databases import WAYS, SQLGuard
 
-ROUNDS = 10
+ROUNDS = 4
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -26,7 +26,7 @@ class TestSQLGuard(SQLSuite):
 
     def test_floors_are_those_of_the_model(self) -> None:
         """Whoever passes or not, and what is remembered, is what `judge` says, step by step."""
-        for fence, floors, passes in mixture(7, 30):
+        for fence, floors, passes in mixture(7, 18):
             if passes:
                 with self.guard.transaction(self.resource, fence):
                     pass

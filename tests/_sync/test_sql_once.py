@@ -120,6 +120,22 @@ class TestSQLOnce(SQLSuite):
         assert self.value() == 2
         assert self.guard.once(self.resource, self.fail) == RESULT
 
+    def test_joining_as_the_first_statement(self) -> None:
+        """It begins what the driver would begin; where nothing begins by itself it is refused."""
+        if self.database.autocommit:
+            with pytest.raises(RuntimeError, match="There is no transaction for"):
+                self.guard.once(self.resource, self.pay, join=True)
+            return
+        with pytest.raises(ZeroDivisionError):
+            self.guard.once(self.resource, self.fail, join=True)
+        assert self.guard.once(self.resource, self.pay, join=True) == RESULT
+        assert self.value() == 0, "not committed yet"
+        self.database.rollback()
+        assert self.guard.once(self.resource, self.pay, join=True) == RESULT
+        self.database.commit()
+        assert self.value() == 1
+        assert self.guard.once(self.resource, self.fail) == RESULT
+
     def test_crowd_does_it_once(self) -> None:
         """Callers at the same time wait for the first; if it fails, one of them does the work."""
         crowd = [self.other() for _ in range(CROWD)]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from secrets import token_hex
+from types import SimpleNamespace
 from typing import Any
 
 import psycopg
@@ -27,6 +28,7 @@ from sqlalchemy.orm import Session, scoped_session, sessionmaker
 from holdfast.errors import NotSupported, StaleToken
 from holdfast.events import Accepted, Event
 from holdfast.guards import Fence, Row, SQLGuard, sql_schema
+from holdfast.guards.sql_drivers import find_driver
 from holdfast.model import Mode
 from holdfast.testing.running import Spawned
 from holdfast.testing.servers import Proxy
@@ -230,6 +232,34 @@ def test_what_is_no_connection(engine: sqlalchemy.Engine) -> None:
         SQLGuard(psycopg.AsyncConnection.__new__(psycopg.AsyncConnection))
 
 
+STATES = [
+    ("psycopg2.extensions", {"info": SimpleNamespace(transaction_status=0)}, (False, False, True)),
+    ("psycopg2.extensions", {"info": SimpleNamespace(transaction_status=3)}, (True, True, True)),
+    ("pg8000.dbapi", {"_transaction_status": None}, (False, False, True)),
+    ("pg8000.dbapi", {"_transaction_status": b"I"}, (False, False, True)),
+    ("pg8000.dbapi", {"_transaction_status": b"T"}, (True, False, True)),
+    ("pg8000.dbapi", {"_transaction_status": b"E"}, (True, True, True)),
+    ("mysql.connector.connection", {"in_transaction": True}, (True, False, None)),
+    ("mariadb.connections", {"server_status": 3}, (True, False, True)),
+    ("MySQLdb.connections", {"get_autocommit": lambda: False}, (None, False, False)),
+    (
+        "asyncmy.connection",
+        {"get_autocommit": lambda: False, "get_transaction_status": lambda: True},
+        (True, False, False),
+    ),
+]
+
+
+@pytest.mark.parametrize(("module", "attributes", "state"), STATES)
+def test_what_other_drivers_say_of_a_transaction(
+    module: str, attributes: dict[str, Any], state: tuple[Any, ...]
+) -> None:
+    """Drivers that are not installed here are known by their module and read by their flags."""
+    connection = type("Connection", (), {"__module__": module})()
+    _with(connection, autocommit=True, **attributes)
+    assert tuple(find_driver(connection, None).state(connection)) == state
+
+
 def test_unknown_driver_by_its_dialect(resource: str) -> None:
     """A wrapper that nobody knows works if it is told which dialect it speaks."""
 
@@ -379,6 +409,36 @@ def _until_blocked(where: Place) -> None:
 
 
 # --- What gets lost. ---
+
+
+def test_deadlock_inside_once(resource: str) -> None:
+    """MariaDB then rolls back all, the fence too: who swallows the error can commit nothing."""
+    where = place("mariadb")
+    for number in range(50):
+        where.look(f"INSERT INTO work VALUES ('{resource}/{number}', 0)")
+    with closing(mariadb()) as first, closing(mariadb()) as second:
+        guard = SQLGuard(first)
+        second.cursor().execute(f"UPDATE work SET value = 1 WHERE name > '{resource}/1'")
+
+        def wait_for_each_other() -> None:
+            first.cursor().execute(f"UPDATE work SET value = 2 WHERE name = '{resource}/0'")
+            other = Spawned(
+                second.cursor().execute, f"UPDATE work SET value = 1 WHERE name = '{resource}/0'"
+            )
+            try:
+                _until_blocked(where)
+                # The other has changed more, so this one must give way.
+                first.cursor().execute(f"UPDATE work SET value = 2 WHERE name = '{resource}/2'")
+            finally:
+                other.result()
+
+        with pytest.raises(RuntimeError, match="a statement in it had failed"):
+            with guard.transaction(resource, fence(1)):
+                with pytest.raises(pymysql.OperationalError, match="Deadlock"):
+                    guard.once(resource, wait_for_each_other)
+        second.commit()
+        assert not where.floors(resource)
+        assert guard.once(resource, lambda: 7) == 7
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])

@@ -13,10 +13,14 @@ import pytest
 
 from holdfast.testing.servers import (
     DynamoDBServer,
+    PostgresServer,
     RedisServer,
+    ZooKeeperServer,
     dynamodb_program,
     need,
+    postgres_program,
     redis_program,
+    zookeeper_program,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +28,8 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIS = re.compile(r"\b([a-z][\w.-]*):6379\b")  # a host that an example names
 DYNAMODB = "http://localhost:8000"  # where an example finds DynamoDB Local
+ZOOKEEPER = "localhost:2181"
+POSTGRES = "localhost:5432"
 AWS = {
     "AWS_ACCESS_KEY_ID": "any",
     "AWS_SECRET_ACCESS_KEY": "any",
@@ -48,6 +54,12 @@ def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> Non
         if DYNAMODB in text:
             local = stack.enter_context(DynamoDBServer(need(dynamodb_program)))
             text = text.replace(DYNAMODB, local.url)
+        if ZOOKEEPER in text:
+            keeper = ZooKeeperServer(need(zookeeper_program), options={"minSessionTimeout": 4000})
+            text = text.replace(ZOOKEEPER, f"127.0.0.1:{stack.enter_context(keeper).port}")
+        if POSTGRES in text:
+            database = stack.enter_context(PostgresServer(need(postgres_program)))
+            text = text.replace(POSTGRES, f"127.0.0.1:{database.port}")
         run_example(text, tmp_path / "example.py")
 
 

@@ -54,9 +54,16 @@ def _redlock(quick: bool) -> list[Step]:
     return steps(quick)
 
 
+def _observe(quick: bool) -> list[Step]:
+    from .observe_cost import steps
+
+    return steps(quick)
+
+
 FLOORS: dict[str, Callable[[bool], list[Step]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "redis": _redis,
     "redlock": _redlock,
+    "observe": _observe,
 }

@@ -17,6 +17,7 @@ COMMANDS = {
     "break": "breaking:break_",
     "watch": "watch:watch",
     "doctor": "doctor:doctor",
+    "alerts": "alerts:alerts",
     "bench": "bench:bench",
     "completion": "completion:completion",
 }

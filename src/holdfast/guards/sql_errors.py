@@ -30,6 +30,10 @@ ALONE = (
     "{} was checked outside of a transaction, which protects nothing that follows. Begin a "
     "transaction first, or use guard.transaction(...)."
 )
+APART = (
+    "There is no transaction for {} to join. Begin one first, or leave join out: then it has its "
+    "own."
+)
 AUTOCOMMIT = (
     "The connection commits every statement by itself, and its driver does not let the guard begin "
     "a transaction: nothing was written. Use another isolation level than AUTOCOMMIT."

@@ -19,7 +19,17 @@ from typing import Any
 from ...errors import InProgress, NotSupported
 from ...fencing import Fence, Floors, check_domain, must_write
 from ...guards.sql_dialects import Tables
-from ...guards.sql_errors import ALONE, BROKEN, FAILED, NESTED, OPEN, WAITED, codes, refusal
+from ...guards.sql_errors import (
+    ALONE,
+    APART,
+    BROKEN,
+    FAILED,
+    NESTED,
+    OPEN,
+    WAITED,
+    codes,
+    refusal,
+)
 from ...guards.sql_row import Entries, Resource, Row, name_of, names_of, read_fences
 from ...guards.store_state import check_key, plain_result
 from .guard import AsyncGuard
@@ -122,6 +132,8 @@ class AsyncSQLGuard(AsyncGuard):
         the first; InProgress if that takes longer than the database lets them wait.
         """
         check_key(key)
+        if join and self._inside is None:
+            await self._must_be_in_one(key)
         if self._inside is not None or join:
             return await self._once_inside(key, fn)
         await self._must_be_idle(key)
@@ -190,6 +202,14 @@ class AsyncSQLGuard(AsyncGuard):
         state = await self._link.busy()
         if state.open:
             raise refusal(name, BROKEN if state.failed else OPEN)
+
+    async def _must_be_in_one(self, name: str) -> None:
+        """Refuse to join a transaction where there is none, and none would begin by itself."""
+        state = await self._link.state()
+        if state.open is not False:
+            return
+        if not await self._link.begin_implicitly(state):
+            raise refusal(name, APART)
 
     async def _once_inside(self, key: str, fn: Callable[[], Awaitable[Any]]) -> Any:
         for resource, fence in self._inside or ():

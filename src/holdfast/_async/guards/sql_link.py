@@ -48,6 +48,16 @@ class AsyncLink:
         if needed:
             await self.run(Statement(self.dialect.begin))
 
+    async def begin_implicitly(self, state: State) -> bool:
+        """Begin as the driver would with the next write; False if it would not."""
+        if self.dialect.name != "sqlite":
+            return state.autocommit is False
+        if state.autocommit:
+            return False
+        # A savepoint outside of a transaction would be one by itself, and its release a commit.
+        await self.run(Statement(self.dialect.begin))
+        return True
+
     async def run(self, statement: Statement) -> None:
         """Execute a statement."""
         raise NotImplementedError
@@ -78,7 +88,11 @@ class AsyncLink:
         try:
             await self._roll_back()
         except BaseException as error:
-            await self._drop_if_open()
+            self._by_hand = False
+            try:
+                await self._give_up()
+            except Exception as further:
+                logger.debug("A connection could not be closed: %r", further)
             if not isinstance(error, Exception):
                 raise
             logger.debug("A rollback failed: %r", error)
@@ -106,16 +120,9 @@ class AsyncLink:
         else:
             await self._given.rollback()
 
-    async def _drop_if_open(self) -> None:
-        try:
-            if (await self.state()).open is not False:
-                await self._drop()
-        except Exception as error:
-            logger.debug("A connection could not be closed: %r", error)
-        self._by_hand = False
-
-    async def _drop(self) -> None:
-        await aclose_connection(self._given)
+    async def _give_up(self) -> None:
+        """Close the connection, if a transaction is open that cannot be rolled back."""
+        raise NotImplementedError
 
 
 class AsyncDriverLink(AsyncLink):
@@ -150,6 +157,10 @@ class AsyncDriverLink(AsyncLink):
         async with aopen_cursor(self._given) as cursor:
             await _execute(cursor, statement)
             return ((1,) if cursor.lastrowid == 1 else None), cursor.rowcount
+
+    async def _give_up(self) -> None:
+        if self._driver.state(self._given).open is not False:
+            await aclose_connection(self._given)
 
 
 class AsyncAlchemyLink(AsyncLink):
@@ -220,14 +231,16 @@ class AsyncAlchemyLink(AsyncLink):
         return await self._given.connection() if self._is_session else self._given
 
     async def _roll_back(self) -> None:
+        if self._by_hand:
+            await super()._roll_back()
+        await self._given.rollback()
+
+    async def _give_up(self) -> None:
         try:
-            if self._by_hand:
-                await super()._roll_back()
+            if (await self.state()).open is not False:
+                await self._given.invalidate()
         finally:
             await self._given.rollback()
-
-    async def _drop(self) -> None:
-        await self._given.invalidate()
 
 
 def make_link(connection: Any, dialect: str | None) -> AsyncLink:

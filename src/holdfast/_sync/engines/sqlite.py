@@ -181,6 +181,7 @@ class SqliteEngine(Engine):
             if database.execute(RENEW, row).rowcount:
                 reasons.append(None)
             else:
+                self._raise_floor(claim.key)
                 reasons.extend(self._table.renew([claim]))
         return reasons
 
@@ -210,7 +211,10 @@ class SqliteEngine(Engine):
         """See Engine."""
 
         def look() -> list[Snapshot]:
-            shots = [self._table.inspect(key) for key in self._records.keys_with(prefix)]
+            shots = []
+            for key in self._records.keys_with(prefix):
+                self._raise_floor(key)
+                shots.append(self._table.inspect(key))
             return [shot for shot in shots if shot.kind is not None]
 
         return self._transact(None, look, timeout)
@@ -253,7 +257,7 @@ class SqliteEngine(Engine):
         """Let dead holders be over before the table looks; return who stands where."""
         if key is None:
             return ()
-        self._table.floor = max(self._table.floor, self._records.floor(key))
+        self._raise_floor(key)
         record = self._records.get(key)
         if record is None:
             return ()
@@ -263,6 +267,13 @@ class SqliteEngine(Engine):
             if not holding.lingering and isinstance(peer, Peer) and self._dead(peer):
                 holding.expires = record.soonest = now
         return self._standing(key)
+
+    def _raise_floor(self, key: str) -> None:
+        """Let the table know the last token of a name, in case it lets a waiter in.
+
+        Our own clock may be behind the one that numbered it.
+        """
+        self._table.floor = max(self._table.floor, self._records.floor(key))
 
     def _standing(self, key: str) -> tuple[object, ...]:
         record = self._records.get(key)

@@ -19,7 +19,17 @@ from typing import Any
 from ...errors import InProgress, NotSupported
 from ...fencing import Fence, Floors, check_domain, must_write
 from ...guards.sql_dialects import Tables
-from ...guards.sql_errors import ALONE, BROKEN, FAILED, NESTED, OPEN, WAITED, codes, refusal
+from ...guards.sql_errors import (
+    ALONE,
+    APART,
+    BROKEN,
+    FAILED,
+    NESTED,
+    OPEN,
+    WAITED,
+    codes,
+    refusal,
+)
 from ...guards.sql_row import Entries, Resource, Row, name_of, names_of, read_fences
 from ...guards.store_state import check_key, plain_result
 from .guard import Guard
@@ -122,6 +132,8 @@ class SQLGuard(Guard):
         the first; InProgress if that takes longer than the database lets them wait.
         """
         check_key(key)
+        if join and self._inside is None:
+            self._must_be_in_one(key)
         if self._inside is not None or join:
             return self._once_inside(key, fn)
         self._must_be_idle(key)
@@ -190,6 +202,14 @@ class SQLGuard(Guard):
         state = self._link.busy()
         if state.open:
             raise refusal(name, BROKEN if state.failed else OPEN)
+
+    def _must_be_in_one(self, name: str) -> None:
+        """Refuse to join a transaction where there is none, and none would begin by itself."""
+        state = self._link.state()
+        if state.open is not False:
+            return
+        if not self._link.begin_implicitly(state):
+            raise refusal(name, APART)
 
     def _once_inside(self, key: str, fn: Callable[[], Any]) -> Any:
         for resource, fence in self._inside or ():

@@ -48,6 +48,16 @@ class Link:
         if needed:
             self.run(Statement(self.dialect.begin))
 
+    def begin_implicitly(self, state: State) -> bool:
+        """Begin as the driver would with the next write; False if it would not."""
+        if self.dialect.name != "sqlite":
+            return state.autocommit is False
+        if state.autocommit:
+            return False
+        # A savepoint outside of a transaction would be one by itself, and its release a commit.
+        self.run(Statement(self.dialect.begin))
+        return True
+
     def run(self, statement: Statement) -> None:
         """Execute a statement."""
         raise NotImplementedError
@@ -78,7 +88,11 @@ class Link:
         try:
             self._roll_back()
         except BaseException as error:
-            self._drop_if_open()
+            self._by_hand = False
+            try:
+                self._give_up()
+            except Exception as further:
+                logger.debug("A connection could not be closed: %r", further)
             if not isinstance(error, Exception):
                 raise
             logger.debug("A rollback failed: %r", error)
@@ -106,16 +120,9 @@ class Link:
         else:
             self._given.rollback()
 
-    def _drop_if_open(self) -> None:
-        try:
-            if (self.state()).open is not False:
-                self._drop()
-        except Exception as error:
-            logger.debug("A connection could not be closed: %r", error)
-        self._by_hand = False
-
-    def _drop(self) -> None:
-        close_connection(self._given)
+    def _give_up(self) -> None:
+        """Close the connection, if a transaction is open that cannot be rolled back."""
+        raise NotImplementedError
 
 
 class DriverLink(Link):
@@ -150,6 +157,10 @@ class DriverLink(Link):
         with open_cursor(self._given) as cursor:
             _execute(cursor, statement)
             return ((1,) if cursor.lastrowid == 1 else None), cursor.rowcount
+
+    def _give_up(self) -> None:
+        if self._driver.state(self._given).open is not False:
+            close_connection(self._given)
 
 
 class AlchemyLink(Link):
@@ -220,14 +231,16 @@ class AlchemyLink(Link):
         return self._given.connection() if self._is_session else self._given
 
     def _roll_back(self) -> None:
+        if self._by_hand:
+            super()._roll_back()
+        self._given.rollback()
+
+    def _give_up(self) -> None:
         try:
-            if self._by_hand:
-                super()._roll_back()
+            if (self.state()).open is not False:
+                self._given.invalidate()
         finally:
             self._given.rollback()
-
-    def _drop(self) -> None:
-        self._given.invalidate()
 
 
 def make_link(connection: Any, dialect: str | None) -> Link:

@@ -115,6 +115,11 @@ class Link:
         return self._client, self._server
 
     @property
+    def abandoned(self) -> bool:
+        """Whether the client has said that nothing more will come."""
+        return self._requests.ended
+
+    @property
     def over(self) -> bool:
         """Whether nothing will come any more, from either side."""
         return self._broken or (self._requests.closed and self._replies.closed)

@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .errors import ServerFailed
@@ -66,21 +66,29 @@ class PostgresServer(ServerProcess):
             _send(child, signal.SIGKILL)
         super().kill()
         # What is left of them would keep the next one from starting.
-        end = time.monotonic() + self.stop_timeout
-        while any(_runs(child) for child in children) and time.monotonic() < end:
-            time.sleep(0.003)
+        self._until(lambda: all(_state(child) in "Z" for child in children))
 
     def pause(self) -> None:
         """Stop it, with its state and its connections, until `resume`."""
         super().pause()
-        for child in self._children():
+        children = self._children()
+        for child in children:
             _send(child, signal.SIGSTOP)
+        self._until(lambda: all(_state(child) in "TZ" for child in children))
 
     def resume(self) -> None:
         """Undo `pause`."""
         for child in self._children():
             _send(child, signal.SIGCONT)
         super().resume()
+
+    def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait for what signals must bring about: they are only on their way."""
+        end = time.monotonic() + self.start_timeout
+        while not condition():
+            if time.monotonic() > end:
+                raise self._failure("did not obey")
+            time.sleep(0.003)
 
     def _children(self) -> list[int]:
         found = []
@@ -180,9 +188,9 @@ def _send(process: int, number: signal.Signals) -> None:
         pass
 
 
-def _runs(process: int) -> bool:
+def _state(process: int) -> str:
+    """Return the letter of its state: T stands still, Z has ended; empty if it is not there."""
     try:
-        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
+        return ""

@@ -49,6 +49,11 @@ class Proxy:
         """How many connections are open; one that ends while it is cut is open until `heal`."""
         return len(self._links)
 
+    @property
+    def clients(self) -> int:
+        """How many of them have a client that has not hung up, whatever the server does then."""
+        return sum(not link.abandoned for link in list(self._links))
+
     # --- Faults. ---
 
     def cut(self) -> None:

@@ -158,7 +158,7 @@ def _rising(leases: list[Acquired]) -> Iterator[Violation]:
             yield Violation("T", lease.at, sentence)
 
 
-def loss(records: Records) -> Iterator[Violation]:
+def loss(records: Records, notice: float = NOTICE) -> Iterator[Violation]:
     """L1: a holder that runs hears of its loss in time, and lost is final."""
     pauses: dict[str, list[Paused]] = defaultdict(list)
     for pause in records.of(Paused):
@@ -169,7 +169,7 @@ def loss(records: Records) -> Iterator[Violation]:
         if end is None:
             yield Violation("L1", lease.at, f"The lease {lease.token} of {lease.lock} never ended.")
         elif end.how != "killed":
-            due = _running(pauses[lease.client], end.deadline, NOTICE)
+            due = _running(pauses[lease.client], end.deadline, notice)
             if end.at > due + ROUNDING:
                 yield Violation(
                     "L1",
