@@ -26,6 +26,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),
         *("redis_link", "redis_record", "redlock_settings", "redlock_tally", "server_clock"),
+        *("sorted_queue", "etcd_link", "etcd_record", "etcd_session"),
+        *("zookeeper_link", "zookeeper_record", "postgres_link", "postgres_record"),
+        *("dynamodb_link", "dynamodb_record", "dynamodb_draft"),
         "_async",  # engine.py and what engines share
     ),
     ("_async.engines", "_async.wrappers"),
@@ -35,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("_async.recipes",),
     ("_async.client", "registry", "signals"),
-    ("", "aio", "guards", "_async.guards", "observe", "recovery"),
+    ("", "aio", "guards", "_async.guards", "observe", "recovery", "postgres"),
     ("doctor",),
     ("testing", "cli", "bench", "lab", "dashboard", "__main__"),
 )
@@ -59,7 +62,10 @@ PURE = (
 
 # Colour-aware modules, and the only places that may import them.
 COLOURED = ("asyncio", "threading", "concurrent", "multiprocessing", "_thread")
-COLOUR_AWARE = ("_concurrency", "redis_link", "testing", "cli", "bench")
+COLOUR_AWARE = (
+    *("_concurrency", "redis_link", "etcd_link", "postgres_link", "dynamodb_link"),
+    *("testing", "cli", "bench", "lab"),
+)
 
 # The only places that may print: commands, and what a command reports with.
 PRINTERS = ("cli", "bench", "testing.simulation")

@@ -32,6 +32,9 @@ NAMES = {
     "ashield": "shield",
     "asleep": "sleep",
     "current_task_key": "current_thread_key",
+    # holdfast/postgres_link
+    "adrive": "drive",
+    "aresolve": "resolve",
     # holdfast/guards/sql_colours
     "acheck_connection": "check_connection",
     "aclose_connection": "close_connection",

@@ -34,6 +34,28 @@ ENGINES: dict[str, EngineEntry] = {
         scheme: EngineEntry("engines.redlock", "RedlockEngine", "redlock", "redis")
         for scheme in ("redlock", "redlocks")
     },
+    "zookeeper": EngineEntry("engines.zookeeper", "ZooKeeperEngine", "zookeeper", "zookeeper"),
+    **{
+        scheme: EngineEntry("engines.etcd", "EtcdEngine", "etcd", "etcd")
+        for scheme in ("etcd", "etcds")
+    },
+    **{
+        scheme: EngineEntry("engines.postgres", "PostgresEngine", "postgresql", "postgresql")
+        for scheme in ("postgresql", "postgres")
+    },
+    "dynamodb": EngineEntry("engines.dynamodb", "DynamoDBEngine", "dynamodb", "dynamodb"),
+}
+
+
+# The package that a driver's own client comes from -> the scheme that it stands for.
+DRIVERS = {
+    "redis": "redis",
+    "kazoo": "zookeeper",
+    "grpc": "etcd",
+    "psycopg": "postgresql",
+    "psycopg_pool": "postgresql",
+    "botocore": "dynamodb",
+    "boto3": "dynamodb",
 }
 
 
@@ -43,11 +65,13 @@ def scheme_of(url: object) -> str:
         return "redlock"
     if not isinstance(url, str):
         packages = {kind.__module__.partition(".")[0] for kind in type(url).__mro__}
-        if "redis" in packages:
-            return "redis"
+        for package, scheme in DRIVERS.items():
+            if package in packages:
+                return scheme
         raise TypeError(
-            "An engine is named by a URL, a client of redis-py or a list of those, not by "
-            f"{type(url).__name__}."
+            "An engine is named by a URL, a client of redis-py, a list of those, a KazooClient, a "
+            "channel of grpcio (for etcd), a pool or connection of psycopg, or a client or Table "
+            f"of boto3 (for DynamoDB), not by {type(url).__name__}."
         )
     scheme, colon, _ = url.partition(":")
     if not colon or not scheme:

@@ -13,10 +13,12 @@ import pytest
 
 from holdfast.testing.servers import (
     DynamoDBServer,
+    EtcdServer,
     PostgresServer,
     RedisServer,
     ZooKeeperServer,
     dynamodb_program,
+    etcd_program,
     need,
     postgres_program,
     redis_program,
@@ -29,6 +31,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 REDIS = re.compile(r"\b([a-z][\w.-]*):6379\b")  # a host that an example names
 DYNAMODB = "http://localhost:8000"  # where an example finds DynamoDB Local
 ZOOKEEPER = "localhost:2181"
+ETCD = "localhost:2379"
 POSTGRES = "localhost:5432"
 AWS = {
     "AWS_ACCESS_KEY_ID": "any",
@@ -57,6 +60,9 @@ def test_example_in_document_runs(page: Path, block: str, tmp_path: Path) -> Non
         if ZOOKEEPER in text:
             keeper = ZooKeeperServer(need(zookeeper_program), options={"minSessionTimeout": 4000})
             text = text.replace(ZOOKEEPER, f"127.0.0.1:{stack.enter_context(keeper).port}")
+        if ETCD in text:
+            single = stack.enter_context(EtcdServer(need(etcd_program)))
+            text = text.replace(ETCD, f"127.0.0.1:{single.port}")
         if POSTGRES in text:
             database = stack.enter_context(PostgresServer(need(postgres_program)))
             text = text.replace(POSTGRES, f"127.0.0.1:{database.port}")

@@ -2,8 +2,8 @@
 
 Rule 1: whatever ended without a known outcome (a claim, a release, a dropped lease) comes here.
 Rule 2: a chore is repeated at 0.1 s, doubling, with jitter; after one TTL without an answer the
-        engine has dropped the claim by itself, which is said in one line. Where nothing
-        expires while the process lives (sessions), it is repeated for ever (S34).
+        engine has dropped the claim by itself, which is said in one line. Where nothing expires
+        while the process lives (sessions, places in some queues), it is repeated for ever (S34).
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ class AsyncChores:
     def add(self, claim: Claim, token: int, linger: float = 0.0, delay: float = 0.0) -> None:
         """Release this claim in the background, after `delay`."""
         now = self._clock()
-        session = self._runtime.engine.guarantees.expiry == "session"
-        until = math.inf if session else now + delay + claim.ttl
+        engine = self._runtime.engine
+        expires = engine.guarantees.expiry != "session" and (token or engine.places_expire)
+        until = now + delay + claim.ttl if expires else math.inf
         self._push(now + delay, _Chore(claim, token, linger, until))
 
     def add_farewell(self, claim: Claim, token: int) -> None:

@@ -33,6 +33,9 @@ class Engine(ABC):
     # Whether a release that is under way must outlive a cancel of its caller. An engine whose
     # releases take effect all the same when they are sent again in the background saves a task.
     shielded: ClassVar[bool] = True
+    # Whether a place in the queue ends by itself one TTL after the last news from its owner. Where
+    # it does not, its withdrawal is repeated until there is an answer.
+    places_expire: ClassVar[bool] = True
     # Options that may also stand in the query of a URL, with what reads them.
     url_options: ClassVar[Mapping[str, Callable[[str], Any]]] = {}
     guarantees: Guarantees

@@ -39,12 +39,14 @@ class CrewFailed(Exception):
 class Crew:
     """Processes whose threads all want the same lock, of one kind."""
 
-    def __init__(self, kind: str, waiters: int, addresses: Sequence[str]) -> None:
+    def __init__(
+        self, kind: str, waiters: int, addresses: Sequence[str], program: str = "contender"
+    ) -> None:
         self.kind = kind
         self.rates: list[float] = []  # turns per second, by round
         self.shares: list[float] = []  # most turns of a thread over fewest, by round
         self.problem = ""
-        module = f"{__package__}.contender"
+        module = f"{__package__}.{program}"
         threads = [waiters // PROCESSES + (n < waiters % PROCESSES) for n in range(PROCESSES)]
         self._processes = [
             subprocess.Popen(
@@ -126,10 +128,11 @@ def contest(
     peer: str,
     least_rate: float,
     most_share: float,
+    program: str = "contender",
 ) -> list[Row]:
     """Return our hand-overs per second beside the peer's, and our fairness."""
     with ExitStack() as stack:
-        ours, theirs = (Crew(kind, waiters, addresses) for kind in (OURS, peer))
+        ours, theirs = (Crew(kind, waiters, addresses, program) for kind in (OURS, peer))
         for crew in (ours, theirs):
             stack.callback(crew.close)
         for _ in range(rounds.number):

@@ -60,10 +60,38 @@ def _observe(quick: bool) -> list[Step]:
     return steps(quick)
 
 
+def _zookeeper(quick: bool) -> list[Step]:
+    from .zookeeper_floor import steps
+
+    return steps(quick)
+
+
+def _etcd(quick: bool) -> list[Step]:
+    from .etcd_floor import steps
+
+    return steps(quick)
+
+
+def _dynamodb(quick: bool) -> list[Step]:
+    from .dynamodb_floor import steps
+
+    return steps(quick)
+
+
+def _postgresql(quick: bool) -> list[Step]:
+    from .postgres_floor import steps
+
+    return steps(quick)
+
+
 FLOORS: dict[str, Callable[[bool], list[Step]]] = {
     "memory": _memory,
     "sqlite": _sqlite,
     "redis": _redis,
     "redlock": _redlock,
+    "postgresql": _postgresql,
+    "dynamodb": _dynamodb,
+    "zookeeper": _zookeeper,
+    "etcd": _etcd,
     "observe": _observe,
 }

@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "doctor:doctor",
     "alerts": "alerts:alerts",
     "bench": "bench:bench",
+    "lab": "lab:lab",
     "completion": "completion:completion",
 }
 

@@ -22,6 +22,10 @@ ENGINE_CHECKS = {
     "sqlite": "holdfast.doctor.sqlite:check",
     "redis": "holdfast.doctor.redis:check",
     "redlock": "holdfast.doctor.redlock:check",
+    "postgresql": "holdfast.doctor.postgres:check",
+    "zookeeper": "holdfast.doctor.zookeeper:check",
+    "etcd": "holdfast.doctor.etcd:check",
+    "dynamodb": "holdfast.doctor.dynamodb:check",
 }
 
 BEFORE: tuple[Check, ...] = (settings,)

@@ -94,7 +94,17 @@ def _die_with(parent: int) -> None:
 
 
 async def _keep_door(listener: socket.socket, inside: int) -> None:
+    open_now: set[object] = set()  # the loop alone does not keep tasks from being collected
+
     async def let_through(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        open_now.add(task)
+        try:
+            await carry_both(reader, writer)
+        finally:
+            open_now.discard(task)
+
+    async def carry_both(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             other_reader, other_writer = await asyncio.open_connection(_LOOPBACK, inside)
         except OSError:

@@ -107,6 +107,18 @@ class EtcdServer(ServerProcess):
         status = self.ask("maintenance/status")
         return bool(status.get("leader") == status["header"]["member_id"])
 
+    def metric(self, name: str, *words: str) -> float:
+        """Return a metric of its own, the sum of all lines in which these words are quoted."""
+        with urllib.request.urlopen(
+            f"{self._http}/metrics", timeout=_ASK_TIMEOUT, context=self._trust
+        ) as reply:
+            lines = reply.read().decode().splitlines()
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith(name) and all(f'"{word}"' in line for word in words)
+        )
+
     # --- What it says to ServerProcess. ---
 
     def prepare(self) -> None:

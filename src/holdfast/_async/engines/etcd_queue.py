@@ -1,0 +1,172 @@
+"""Claims on etcd: entering at once, or waiting for whoever stands before.
+
+Rule 1: a claim is one transaction, in which it is seen who is there and, if it must be, queued.
+Rule 2: a claim that has no answer is in doubt until its owner lets go: then it is barred (S6).
+Rule 3: a waiter watches the last one that keeps it out, from the revision at which it looked; with
+        a limit, all who came before it. When enough of them have left it looks again, once: also
+        whether its own key is still there.
+Rule 4: after one that did not leave by itself, whose session ended under it, the next one enters a
+        moment later. Leases are not over before their holders know; but some servers have revoked
+        one too early, and then its holder hears of it first.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+from ...clocks import Clock
+from ...errors import EngineUnavailable, LockMismatch
+from ...etcd_link import TXN, AsyncLink, LeaseGone
+from ...etcd_record import (
+    DELETED,
+    Departure,
+    Wait,
+    claim_request,
+    join_request,
+    look_request,
+    read_ahead,
+    read_holder,
+    refuse_mismatch,
+)
+from ...etcd_session import Tenant
+from ...model import Claim, Grant, Queued
+from ...rules import recheck_in
+from ..inbox import AsyncInbox
+from .etcd_look import AsyncEtcdLook
+from .etcd_sessions import AsyncSessions
+from .etcd_watches import AsyncWatches
+
+GRACE = 0.2  # seconds
+LOOK_AGAIN = 5.0  # seconds at least between looks of a waiter whom nobody has told anything
+CROWDED = 4  # times to try again to enter beside others, while more of them come
+
+
+class AsyncEtcdQueue:
+    """Puts claims into records, and calls those whose turn may have come, through the inbox."""
+
+    def __init__(
+        self,
+        link: AsyncLink,
+        look: AsyncEtcdLook,
+        sessions: AsyncSessions,
+        watches: AsyncWatches,
+        inbox: AsyncInbox,
+        clock: Clock,
+    ) -> None:
+        self.inbox = inbox
+        self._clock = clock
+        self._link = link
+        self._look = look
+        self._sessions = sessions
+        self._watches = watches
+
+    async def ask(self, tenant: Tenant, timeout: float) -> Grant | Queued | None:
+        """Send a claim, or look where it stands; None = it is gone from the server."""
+        if tenant.revision:
+            return await self._stand(tenant, timeout)
+        claim, lease = tenant.claim, tenant.session.lease
+        for _ in range(CROWDED):
+            reply = await self._send(tenant, claim_request(claim, lease), timeout)
+            revision = reply.header.revision
+            if reply.succeeded:
+                tenant.revision = revision
+                return tenant.grant()
+            shown = reply.responses
+            if claim.queue:
+                inner = shown[0].response_txn
+                shown = inner.responses
+                if inner.succeeded:
+                    tenant.revision = revision
+                    first, ahead = (one.response_range for one in shown[1:])
+                    wait = read_ahead(claim, ahead, joined=True)
+                    return self._settle(tenant, wait, first, revision)
+            mine, gone, first = (one.response_range for one in shown[:3])
+            if mine.kvs:  # the answer to an earlier copy was lost
+                tenant.revision = mine.kvs[0].create_revision
+                return await self._stand(tenant, timeout)
+            mismatch = refuse_mismatch(claim, first)
+            wait = None if claim.queue or gone.kvs else read_ahead(claim, shown[3].response_range)
+            if gone.kvs or mismatch or wait is not None:
+                self._sessions.leave(tenant)
+                if mismatch and not gone.kvs:
+                    raise LockMismatch(
+                        mismatch, name=claim.name, engine=self._link.settings.location
+                    )
+                return self._busy(claim, wait, first)
+            reply = await self._send(tenant, join_request(claim, lease, revision), timeout)
+            if reply.succeeded:
+                tenant.revision = reply.header.revision
+                return tenant.grant()
+        self._sessions.leave(tenant)
+        return self._busy(claim, None, first)
+
+    async def _send(self, tenant: Tenant, request: Any, timeout: float) -> Any:
+        """Send what may put the claim into the record; without an answer it is in doubt."""
+        tenant.doubts += 1
+        try:
+            reply = await self._link.call(TXN, request, timeout)
+        except (EngineUnavailable, LeaseGone):
+            tenant.doubts -= 1  # nothing has happened
+            raise
+        tenant.doubts -= 1
+        return reply
+
+    async def _stand(self, tenant: Tenant, timeout: float) -> Grant | Queued | None:
+        """Look where a claim stands; None = it is gone, and a new one is to be made."""
+        claim, revision = tenant.claim, tenant.revision
+        departure, tenant.departure = tenant.departure, None
+        request = look_request(claim, revision, departure)
+        reply = await self._look.read(TXN, request, timeout)
+        mine, first, ahead, *session = (one.response_range for one in reply.responses)
+        if [kv.create_revision for kv in mine.kvs] != [revision]:
+            self._sessions.leave(tenant)
+            return None
+        wait, now = read_ahead(claim, ahead, before=revision), self._clock()
+        if session and not session[0].kvs and not tenant.granted:
+            tenant.grace = now + GRACE
+        if wait is None and now < tenant.grace:
+            return Queued(0, tenant.grace - now)
+        return self._settle(tenant, wait, first, reply.header.revision)
+
+    def _settle(
+        self, tenant: Tenant, wait: Wait | None, first: Any, revision: int
+    ) -> Grant | Queued:
+        """Let it in, or let it watch whom it waits for, as of a revision."""
+        owner = tenant.claim.owner
+        tenant.wait = wait
+        if tenant.stop is not None:
+            tenant.stop()
+            tenant.stop = None
+        if wait is None:
+            self.inbox.forget(owner)
+            return tenant.grant()
+        if owner not in self.inbox.slots:  # else somebody may have called it meanwhile
+            self.inbox.expect(owner)
+        tenant.surplus = wait.surplus
+        hear = partial(self._moved, tenant, wait, revision)
+        tenant.stop = self._watches.add(wait.key, wait.end, revision, hear)
+        return self._busy(tenant.claim, wait, first)
+
+    def _busy(self, claim: Claim, wait: Wait | None, first: Any) -> Queued:
+        """Say who is in the way. Who leaves is told of: looking by the clock is for accidents."""
+        position = wait.position if wait is not None else 0
+        retry = recheck_in(max(claim.ttl, LOOK_AGAIN), position)
+        return Queued(position, retry if wait is not None else math.inf, read_holder(first))
+
+    def _moved(self, tenant: Tenant, wait: Wait, revision: int, event: Any) -> None:
+        """Hear that somebody before it has left; from whatever thread."""
+        if tenant.wait is not wait:
+            return  # it has looked again since
+        if event is not None:
+            if event.type != DELETED or event.kv.mod_revision <= revision:
+                return
+            if event.HasField("prev_kv"):
+                if event.prev_kv.create_revision > tenant.revision:
+                    return  # it was behind
+                tenant.departure = Departure(event.kv.mod_revision, event.prev_kv.lease)
+            tenant.surplus -= 1
+            if tenant.surplus > 0:
+                return
+        self.inbox.nudge(tenant.claim.owner)

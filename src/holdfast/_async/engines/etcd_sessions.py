@@ -1,0 +1,309 @@
+"""Sessions: the leases that a client's claims hang on, shared by all of the same TTL, kept alive.
+
+Rule 1 (S12): a keep-alive counts only if a linearizable read that was sent after its answer shows
+        the session's own key, in the same term: an old leader that was cut off may still answer
+        keep-alives. Validity counts from the sending of the keep-alive.
+Rule 2: a new claim inherits the validity of its session, which is confirmed first if that is older
+        than a third of the TTL.
+Rule 3: sessions are confirmed every sixth of their TTL, whoever holds or waits; one that nobody has
+        used for a while is given up.
+Rule 4: nothing expires while its session lives (S34), so we remove who was not renewed for a TTL.
+Rule 5 (S6): a session on which a claim had no answer takes no more claims, and ends with the last
+        of those it has: tombstones go with it, and nothing that comes late finds its lease.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from ..._concurrency import AsyncBell, AsyncEvent, AsyncWorker, Mutex, logger
+from ...clocks import Clock
+from ...errors import EngineUnavailable, LockError, NotSupported
+from ...etcd_link import GRANT, KEEP_ALIVE, REVOKE, TXN, AsyncLink, LeaseGone
+from ...etcd_link import messages as m
+from ...etcd_record import (
+    DELETED,
+    MOST_OPERATIONS,
+    look,
+    put,
+    reads,
+    release_request,
+    root_of,
+    withdraw_request,
+)
+from ...etcd_session import Session, Tenant
+from ...model import Claim, Reason
+from .etcd_watches import AsyncWatches
+
+CONFIRM_EVERY = 1 / 6  # of the TTL
+STALE_AFTER = 1 / 3  # of the TTL
+IDLE = 60.0  # seconds after which a session without claims is given up
+REVOKE_TIMEOUT = 0.5
+JOIN_PATIENCE = 2.0
+
+
+class AsyncSessions:
+    """All sessions of a client; `lost` hears of claims that are gone without a release."""
+
+    def __init__(
+        self,
+        link: AsyncLink,
+        watches: AsyncWatches,
+        clock: Clock,
+        lost: Callable[[Tenant, Reason], None],
+    ) -> None:
+        self.tenants: dict[str, Tenant] = {}  # by owner
+        self._link = link
+        self._watches = watches
+        self._clock = clock
+        self._lost = lost
+        self._mutex = Mutex()
+        self._open: dict[tuple[str, int], Session] = {}  # for new claims, by namespace and TTL
+        self._all: set[Session] = set()
+        self._making: dict[tuple[str, int], AsyncEvent] = {}  # somebody is at it
+        self._stopped = False
+        self._bell = AsyncBell()
+        self._worker = AsyncWorker(self._work, "holdfast-etcd-sessions")
+
+    # --- For claims. ---
+
+    async def ready(self, claim: Claim, timeout: float) -> Session:
+        """Return a session for a new claim, with at least two thirds of the TTL left."""
+        key = (root_of(claim.key), math.ceil(claim.ttl))
+        now = self._clock()
+        session = self._open.get(key)
+        if session is not None and now - session.sent <= claim.ttl * STALE_AFTER:
+            session.used = now
+            return session
+        end = now + timeout
+        while True:
+            with self._mutex:
+                session, turn = self._open.get(key), self._making.get(key)
+                if turn is None:
+                    self._making[key] = mine = AsyncEvent()
+            if turn is None:
+                try:
+                    if session is not None:
+                        await self._freshen(session, claim.ttl, end - self._clock())
+                    else:
+                        await self._make(key, claim.ttl, end - self._clock())
+                except LeaseGone:
+                    pass  # while nobody looked: the next turn makes a new one
+                finally:
+                    del self._making[key]
+                    mine.set()
+            else:
+                await turn.wait(end - self._clock())
+            now = self._clock()
+            session = self._open.get(key)
+            if session is not None and now - session.sent <= claim.ttl * STALE_AFTER:
+                session.used = now
+                return session
+            if now >= end:
+                where = self._link.settings.location
+                raise EngineUnavailable(
+                    f"{where} gave no lease of {key[1]} s within {timeout:.3g} s.", engine=where
+                )
+
+    async def freshen(self, tenant: Tenant, timeout: float) -> None:
+        """Confirm a claim's session if that was done too long ago."""
+        await self._freshen(tenant.session, tenant.claim.ttl, timeout)
+
+    async def _freshen(self, session: Session, ttl: float, timeout: float) -> None:
+        if self._clock() - session.sent > ttl * STALE_AFTER:
+            await self.confirm(session, (), timeout)
+
+    async def _make(self, key: tuple[str, int], ttl: float, timeout: float) -> None:
+        root, seconds = key
+        where = self._link.settings.location
+        sent = self._clock()
+        granted = await self._link.call(GRANT, m.LeaseGrantRequest(TTL=seconds), timeout)
+        if seconds < granted.TTL:
+            raise NotSupported(
+                f"ttl={ttl:g} s is shorter than {where} can keep: its shortest lease is "
+                f"{granted.TTL} s, one and a half times its election timeout in whole seconds; use "
+                f"a ttl of at least {granted.TTL} s.",
+                engine=where,
+            )
+        session = Session(root, seconds, granted.ID, sent)
+        session.due = sent + seconds * CONFIRM_EVERY
+        write = reads([put(session.key, b"", granted.ID)])
+        reply = await self._link.call(TXN, write, timeout - (self._clock() - sent))
+        self._watch(session, reply.header.revision)
+        with self._mutex:
+            self._open[key] = session
+            self._all.add(session)
+        self._worker.start()
+        self._bell.ring()
+
+    def enter(self, claim: Claim, session: Session) -> Tenant:
+        """Take note of a claim that is about to be sent."""
+        tenant = Tenant(claim, session)
+        self.tenants[claim.owner] = session.tenants[claim.owner] = tenant
+        return tenant
+
+    def leave(self, tenant: Tenant) -> None:
+        """Forget a claim that is over."""
+        owner, session = tenant.claim.owner, tenant.session
+        tenant.wait = None
+        if tenant.stop is not None:
+            tenant.stop()
+        if self.tenants.get(owner) is tenant:
+            del self.tenants[owner]
+        session.tenants.pop(owner, None)
+        if session.retired and not session.tenants:
+            session.due = 0.0
+            self._bell.ring()
+
+    async def free(self, tenant: Tenant, timeout: float) -> bool:
+        """Remove a claim from the server, and bar its late copies; say whether it held."""
+        session, claim = tenant.session, tenant.claim
+        held = False
+        if not session.gone:
+            if tenant.revision and not tenant.doubts:
+                request = release_request(claim, tenant.revision)
+                held = (await self._link.call(TXN, request, timeout)).succeeded
+            elif tenant.doubts:
+                self.retire(session)
+                try:
+                    request = withdraw_request(claim, session.lease)
+                    reply = await self._link.call(TXN, request, timeout)
+                    held = reply.responses[0].response_delete_range.deleted > 0
+                except LeaseGone:
+                    self.lose(session)
+        self.leave(tenant)
+        return held and tenant.granted
+
+    def retire(self, session: Session) -> None:
+        """Let a session take no more claims."""
+        with self._mutex:
+            session.retired = True
+            if self._open.get(session.place) is session:
+                del self._open[session.place]
+
+    # --- Keeping alive. ---
+
+    async def confirm(
+        self, session: Session, operations: Sequence[Any], timeout: float
+    ) -> list[Any]:
+        """Keep a session alive, and read: return what its own key and the operations show."""
+        sent = self._clock()
+        beat = await self._link.call(KEEP_ALIVE, m.LeaseKeepAliveRequest(ID=session.lease), timeout)
+        if beat.TTL <= 0:
+            self.lose(session)
+            raise LeaseGone("its keep-alive was answered so")
+        shown: list[Any] = []
+        step = MOST_OPERATIONS - 1
+        for start in range(0, max(1, len(operations)), step):
+            some = [look(session.key), *operations[start : start + step]]
+            left = timeout - (self._clock() - sent)
+            reply = await self._link.call(TXN, reads(some), left)
+            if reply.header.raft_term != beat.header.raft_term:
+                where = self._link.settings.location
+                raise EngineUnavailable(
+                    f"{where} changed its leader while a lease was confirmed; try again.",
+                    engine=where,
+                )
+            if not reply.responses[0].response_range.kvs:
+                self.lose(session)
+                raise LeaseGone("its own key is gone")
+            shown += reply.responses[bool(shown) :]
+        if sent > session.sent:
+            session.sent = sent
+            session.due = sent + session.seconds * CONFIRM_EVERY
+        if session.stop is None and not session.gone:
+            self._watch(session, reply.header.revision)
+        return shown
+
+    async def _work(self) -> None:
+        while not self._stopped:
+            await self._bell.wait(self._nap())
+            for session in list(self._all):
+                if session.due <= self._clock() and not self._stopped:
+                    await self._tend(session)
+
+    def _nap(self) -> float:
+        due = min((session.due for session in list(self._all)), default=math.inf)
+        return max(0.0, due - self._clock())
+
+    async def _tend(self, session: Session) -> None:
+        """Confirm a session that is due, remove who is over, or give it up."""
+        now = self._clock()
+        if not session.tenants and (session.retired or now - session.used > IDLE):
+            self.retire(session)
+            if not session.tenants:
+                await self._give_up(session)
+            return
+        session.due = now + session.seconds * CONFIRM_EVERY / 4
+        share = CONFIRM_EVERY if len(self._link.settings.endpoints) > 1 else STALE_AFTER
+        limit = min(one.seconds for one in self._all) * share
+        try:
+            await self.confirm(session, (), limit)
+            for tenant in list(session.tenants.values()):
+                if tenant.granted and tenant.expires < self._clock():
+                    await self.free(tenant, limit)
+        except (LockError, LeaseGone):
+            pass  # again soon; only time decides
+        except Exception:
+            logger.exception("A lease could not be kept alive; that is tried again.")
+
+    async def _give_up(self, session: Session) -> None:
+        session.gone = True
+        with self._mutex:
+            self._all.discard(session)
+        if session.stop is not None:
+            session.stop()
+        try:
+            request = m.LeaseRevokeRequest(ID=session.lease)
+            await self._link.call(REVOKE, request, REVOKE_TIMEOUT)
+        except (LockError, LeaseGone):
+            pass  # it expires by itself
+
+    # --- Loss. ---
+
+    def _watch(self, session: Session, revision: int) -> None:
+        hear = partial(self._hear, session)
+        session.stop = self._watches.add(session.key, b"", revision, hear, puts=True)
+
+    def _hear(self, session: Session, event: Any) -> None:
+        """Hear of a session's own key: gone with its lease, or told who was forced out."""
+        if event is None:  # what has happened meanwhile, a look tells
+            session.stop = None
+            session.due = 0.0
+            self._bell.ring()
+        elif event.type == DELETED:
+            self.lose(session)
+        else:
+            tenant = self.tenants.get(event.kv.value.decode())
+            if tenant is not None:
+                self.leave(tenant)
+                self._lost(tenant, Reason.FORCED)
+
+    def lose(self, session: Session) -> None:
+        """Take a session for over, and tell all whose claims hung on it."""
+        with self._mutex:
+            if session.gone:
+                return
+            session.gone = True
+            self._all.discard(session)
+            if self._open.get(session.place) is session:
+                del self._open[session.place]
+        if session.stop is not None:
+            session.stop()
+        for tenant in list(session.tenants.values()):
+            self.leave(tenant)
+            self._lost(tenant, Reason.EXPIRED)
+
+    # --- The end. ---
+
+    async def close(self) -> None:
+        """Keep nothing alive any more; sessions without claims end at once."""
+        self._stopped = True
+        self._bell.ring()
+        await self._worker.join(JOIN_PATIENCE)
+        for session in list(self._all):
+            if not session.tenants:
+                await self._give_up(session)

@@ -1,0 +1,100 @@
+"""A process whose threads all want one lock on PostgreSQL: started by `contest`, talks like
+`contender`.
+
+postgres_contender.py holdfast|polling THREADS URL
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from secrets import token_hex
+
+import psycopg
+
+from .. import connect
+from .contender import MakeTurn, Turn, contend
+
+TTL = 30.0
+POLL = 0.1  # seconds
+
+TABLE = "CREATE TABLE IF NOT EXISTS polled (name text PRIMARY KEY, owner text, last text)"
+ROW = "INSERT INTO polled VALUES (%s) ON CONFLICT DO NOTHING"
+TAKE = "UPDATE polled SET owner = %s WHERE name = %s AND owner IS NULL RETURNING last"
+GIVE = "UPDATE polled SET owner = NULL, last = %s WHERE name = %s AND owner = %s"
+
+
+def _holdfast(stack: ExitStack, url: str) -> MakeTurn:
+    ours = stack.enter_context(connect(url))
+
+    def make(key: str) -> Turn:
+        lock = ours.lock(key, ttl=TTL)
+
+        def turn() -> bool:
+            lease = lock.acquire()
+            if lease is None:
+                return False
+            lease.release()
+            return True
+
+        return turn
+
+    return make
+
+
+def _polling(stack: ExitStack, url: str) -> MakeTurn:
+    """Look, and look again after a while, on a connection per thread: the usual way.
+
+    Only what another had before counts: who polls and finds it free has mostly just let go itself.
+    """
+    mutex = threading.Lock()
+
+    def make(key: str) -> Turn:
+        with mutex:
+            connection = stack.enter_context(psycopg.connect(url, autocommit=True))
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(1)")
+            connection.execute(TABLE)
+            connection.execute(ROW, (key,))
+        me = token_hex(8)
+
+        def turn() -> bool:
+            while True:
+                row = connection.execute(TAKE, (me, key), prepare=True).fetchone()
+                if row is not None:
+                    break
+                time.sleep(POLL)
+            connection.execute(GIVE, (me, key, me), prepare=True)
+            return bool(row[0] != me)
+
+        return turn
+
+    return make
+
+
+KINDS: dict[str, Callable[[ExitStack, str], MakeTurn]] = {
+    "holdfast": _holdfast,
+    "polling": _polling,
+}
+
+
+def main(kind: str, threads: str, url: str) -> None:
+    """Do what the lines on standard input say, until there are no more."""
+    with ExitStack() as stack:
+        make = KINDS[kind](stack, url)
+        _say({})
+        for line in sys.stdin:
+            key, warm, seconds = line.split()
+            _say(contend(make, int(threads), key, float(warm), float(seconds)))
+
+
+def _say(answer: dict[str, object]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,443 @@
+"""Answers of DynamoDB that are lost, late or errors: no lock is stuck, nobody holds by mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+import holdfast.aio as holdfast
+from holdfast._concurrency import asleep
+from holdfast.model import Grant, Outcome, Queued, Reason
+from holdfast.testing.dynamodb_harness import DynamoDBHarness
+from holdfast.testing.running import AsyncSpawned
+from tests._async.dynamodb_suite import UPDATE, AsyncDynamoDBSuite
+
+LONG = 30.0  # a TTL that nobody waits for
+
+
+class TestLostReplies(AsyncDynamoDBSuite):
+    """The server does what it is asked, the connection breaks, and the client does not hear of it.
+
+    The network does that here, by the proxy.
+    """
+
+    harness = DynamoDBHarness()
+
+    async def test_claim(self) -> None:
+        """The claim is repeated by its owner and finds itself the holder: granted once."""
+        await self.cycle(self.client, "warm")
+        lost = self.proxy.drop_next_reply(UPDATE)
+        lease = await self.take(self.client.lock("x"))
+        assert lost.is_set()
+        assert self.holders("x") == [lease.owner]
+        assert int(self.item("x")["t"]["N"]) == lease.token
+        assert lease.held
+        assert await lease.release() is True
+        assert self.holders("x") == []
+
+    async def test_claim_that_does_not_wait(self) -> None:
+        """No answer is EngineUnavailable, and what was granted is given back in the background."""
+        await self.cycle(self.client, "warm")
+        lost = self.proxy.drop_next_reply(UPDATE)
+        await self.raises(holdfast.EngineUnavailable, self.client.lock("x").try_acquire)
+        assert lost.is_set()
+        await self.until_free()
+        await self.cycle(self.client)
+
+    async def test_release(self) -> None:
+        """The repeated release finds nothing to do, and takes nothing from who came after."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        lost = self.proxy.drop_next_reply(UPDATE)
+        await lease.release()
+        assert lost.is_set()
+        second = await self.take(self.connect().lock("x", ttl=LONG))
+        assert second.token > lease.token
+        await self.client.close()
+        assert self.holders("x") == [second.owner]
+        assert await second.release() is True
+
+    async def test_renewal(self) -> None:
+        """The lease is suspended, the next renewal resumes it; it is held all the time."""
+        heard = self.listen(self.client)
+        lease = await self.take(self.client.lock("x", ttl=6))
+        lost = self.proxy.drop_next_reply(UPDATE)
+        await heard.until(holdfast.events.Suspended)
+        assert lost.is_set()
+        assert lease.held
+        await heard.until(holdfast.events.Resumed)
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_extend(self) -> None:
+        """Whether it was extended is unknown; extending again tells."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        lost = self.proxy.drop_next_reply(UPDATE)
+        await self.raises(holdfast.OutcomeUnknown, lease.extend)
+        assert lost.is_set()
+        await lease.extend()
+        assert await lease.release() is True
+
+    async def test_force(self) -> None:
+        """Whether it was broken is unknown; breaking it again breaks nothing more."""
+        lease = await self.take(self.connect().lock("x", ttl=LONG))
+        await self.client.ping()
+        lost = self.proxy.drop_next_reply(UPDATE)
+        await self.raises(holdfast.OutcomeUnknown, self.client.force_release, "x", lease.token)
+        assert lost.is_set()
+        assert await self.client.force_release("x", lease.token) == 0
+        assert await lease.release() is False
+
+    async def test_place_in_the_queue(self) -> None:
+        """A waiter whose enqueueing had no answer has one place, and gets the lock in its turn."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        await other.ping()
+        wire = self.intrude(other)
+        wire.let_pass("UpdateItem")  # the claim, which is refused
+        wire.lose("UpdateItem")
+        waiter = AsyncSpawned(self.take, other.lock("x", ttl=LONG))
+        await self.until_queued("x", 1)
+        assert await lease.release() is True
+        second = await waiter.result()
+        assert second.token > lease.token
+        assert self.waiters("x") == []
+        assert await second.release() is True
+
+    async def test_hand_over(self) -> None:
+        """The release that lets a waiter in is repeated, and takes nothing away from it."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        waiter = await self.queue(other, other.lock("x", ttl=LONG))
+        self.intrude(self.client).lose("UpdateItem")
+        await lease.release()
+        second = await waiter.result()
+        assert second.token > lease.token
+        await self.client.close()
+        assert self.holders("x") == [second.owner]
+        assert await second.release() is True
+
+    async def test_confirmation(self) -> None:
+        """A waiter that was let in, and whose first renewal had no answer, confirms it again."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        waiter = await self.queue(other, other.lock("x", ttl=LONG))
+        self.intrude(other).lose("UpdateItem")
+        assert await lease.release() is True
+        second = await waiter.result()
+        assert self.holders("x") == [second.owner]
+        await second.ensure_held(LONG / 2)
+        assert await second.release() is True
+
+    async def until_queued(self, name: str, count: int) -> None:
+        """Return when so many wait."""
+
+        async def queued() -> bool:
+            return len(self.waiters(name)) == count
+
+        await self.until(queued)
+
+    async def test_place_that_could_not_be_given_back(self) -> None:
+        """Who gave up while cut off is taken out of the queue once the server is heard again."""
+        lease = await self.take(self.connect().lock("x", ttl=LONG))
+        other = self.connect(connect_timeout=0.5)
+        waiter = await self.queue(other, other.lock("x", ttl=self.ttl), timeout=1.0)
+        self.proxy.cut()
+        await self.raises(holdfast.EngineUnavailable, waiter.result, LONG)
+        assert len(self.waiters("x")) == 1
+        await asleep(1.5 * self.ttl)  # longer than a lease would be given back for
+        self.proxy.heal()
+        await self.until_queued("x", 0)
+        assert await lease.release() is True
+        assert self.holders("x") == []
+
+    async def test_place_is_given_back_along_with_the_next_claim(self) -> None:
+        """Whatever that client next does with the lock takes it out."""
+        lease = await self.take(self.connect().lock("x", ttl=LONG))
+        engine = self.client.engine
+        ghost = self.claim("x", ttl=LONG)
+        assert isinstance(await engine.claim(ghost, 5.0), Queued)
+        wire = self.intrude(self.client)
+        wire.refuse("GetItem", "ThrottlingException")
+        await self.raises(holdfast.EngineUnavailable, engine.release, ghost, 5.0)
+        waiter = await self.queue(self.client, self.client.lock("x", ttl=LONG))
+        assert ghost.owner not in self.waiters("x")
+        assert await lease.release() is True
+        assert await (await waiter.result()).release() is True
+
+
+class TestLateCopies(AsyncDynamoDBSuite):
+    """A request arrives after its client has given it up (S6)."""
+
+    harness = DynamoDBHarness()
+
+    async def test_claim_after_its_withdrawal(self) -> None:
+        """A claim that was given up and withdrawn grants nothing when it arrives."""
+        await self.client.ping()
+        wire = self.intrude(self.client)
+        wire.keep("UpdateItem")
+        claim = self.claim("x", ttl=LONG)
+        await self.raises(holdfast.OutcomeUnknown, self.client.engine.claim, claim, 5.0)
+        assert await self.client.engine.release(claim, 5.0) is False
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.holders("x") == []
+        await self.cycle(self.connect())
+
+    async def test_claim_after_it_was_repeated_and_released(self) -> None:
+        """Nor does the first copy of a claim whose second one was granted and given back."""
+        await self.client.ping()
+        wire = self.intrude(self.client)
+        wire.keep("UpdateItem")
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        assert await lease.release() is True
+        assert list(self.item("x")["x"]["M"]) == [lease.owner]
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.holders("x") == []
+        await self.cycle(self.connect())
+
+    async def test_place_after_its_withdrawal(self) -> None:
+        """A waiter that gave up does not come back into the queue."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        await other.ping()
+        claim = self.claim("x", ttl=LONG)
+        wire = self.intrude(other)
+        wire.let_pass("UpdateItem")  # the claim, which is refused
+        wire.keep("UpdateItem")
+        await self.raises(holdfast.OutcomeUnknown, other.engine.claim, claim, 5.0)
+        await other.engine.release(claim, 5.0)
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.waiters("x") == []
+        assert await lease.release() is True
+        assert self.holders("x") == []
+
+    async def test_renewal_after_release(self) -> None:
+        """A renewal that comes after the release revives nothing."""
+        claim = self.claim("x", ttl=LONG)
+        await self.grant(self.client, claim)
+        wire = self.intrude(self.client)
+        wire.keep("UpdateItem")
+        await self.raises(holdfast.OutcomeUnknown, self.client.engine.renew, [claim], 5.0)
+        assert await self.client.engine.release(claim, 5.0) is True
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.holders("x") == []
+
+    async def test_release_after_the_next_claim(self) -> None:
+        """A release that comes when another holds takes nothing from it."""
+        claim, second = self.claim("x", ttl=LONG), self.claim("x", ttl=LONG)
+        await self.grant(self.client, claim)
+        wire = self.intrude(self.client)
+        wire.keep("UpdateItem")
+        await self.raises(holdfast.OutcomeUnknown, self.client.engine.release, claim, 5.0)
+        assert await self.client.engine.release(claim, 5.0) is True
+        await self.grant(self.client, second)
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.holders("x") == [second.owner]
+        assert await self.client.engine.release(second, 5.0) is True
+
+    async def test_take_over_after_a_renewal(self) -> None:
+        """Who takes a holder for dead is refused if that has renewed before the update came."""
+        holder, waiter = self.claim("x"), self.claim("x")
+        await self.grant(self.client, holder)
+        other = self.connect()
+        await other.ping()
+        assert isinstance(await other.engine.claim(waiter, 5.0), Queued)
+        wire = self.intrude(other)
+        wire.keep("UpdateItem")
+        queued = Queued(0, 60.0)
+        await self.raises(holdfast.OutcomeUnknown, other.engine.wait, waiter, queued, 60.0)
+        (renewal,) = await self.client.engine.renew([holder], 5.0)
+        assert renewal.outcome is Outcome.RENEWED
+        assert self.deliver(wire.kept[0]) == 400
+        assert self.holders("x") == [holder.owner]
+        await other.engine.release(waiter, 5.0)
+        assert await self.client.engine.release(holder, 5.0) is True
+
+
+class TestErrors(AsyncDynamoDBSuite):
+    """The server answers, with an error."""
+
+    harness = DynamoDBHarness()
+
+    @pytest.mark.parametrize(
+        "code", ["ProvisionedThroughputExceededException", "ThrottlingException"]
+    )
+    async def test_throttled_claim(self, code: str) -> None:
+        """Who may wait tries again until it is served; who may not is told, and holds nothing."""
+        await self.client.ping()
+        wire = self.intrude(self.client)
+        wire.refuse("UpdateItem", code, times=3)
+        lease = await self.take(self.client.lock("x"))
+        assert await lease.release() is True
+        wire.refuse("UpdateItem", code)
+        error = await self.raises(holdfast.EngineUnavailable, self.client.lock("y").try_acquire)
+        assert "capacity" in str(error)
+        assert self.holders("y") == []
+
+    async def test_failure_after_the_claim_was_done(self) -> None:
+        """A server error says nothing: the repeated claim finds itself the holder."""
+        await self.client.ping()
+        self.intrude(self.client).fail("UpdateItem")
+        lease = await self.take(self.client.lock("x"))
+        assert self.holders("x") == [lease.owner]
+        assert await lease.release() is True
+
+    @pytest.mark.parametrize(
+        ("code", "status"), [("ThrottlingException", 400), ("InternalServerError", 500)]
+    )
+    async def test_renewal_that_is_refused(self, code: str, status: int) -> None:
+        """It changes nothing: the lease is suspended, and resumed by the next renewal."""
+        heard = self.listen(self.client)
+        lease = await self.take(self.client.lock("x", ttl=6))
+        self.intrude(self.client).refuse("UpdateItem", code, status)
+        await heard.until(holdfast.events.Suspended)
+        assert lease.held
+        await heard.until(holdfast.events.Resumed)
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_release_that_is_throttled(self) -> None:
+        """It is done again in the background."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        self.intrude(self.client).refuse("UpdateItem", "ThrottlingException", times=2)
+        await lease.release()
+        await self.until_free()
+
+    async def test_one_of_several_renewals_fails(self) -> None:
+        """The others are renewed all the same."""
+        claims = [self.claim(name, ttl=LONG) for name in "abc"]
+        for claim in claims:
+            await self.grant(self.client, claim)
+        self.intrude(self.client).refuse("UpdateItem", "InternalServerError", 500)
+        renewals = await self.client.engine.renew(claims, 5.0)
+        outcomes = sorted(renewal.outcome for renewal in renewals)
+        assert outcomes == [Outcome.RENEWED, Outcome.RENEWED, Outcome.UNKNOWN]
+        for claim in claims:
+            assert await self.client.engine.release(claim, 5.0) is True
+
+    @pytest.mark.parametrize(
+        ("code", "words"),
+        [
+            ("AccessDeniedException", "IAM policy"),
+            ("ExpiredTokenException", "get new ones"),
+            ("UnrecognizedClientException", "credentials"),
+            ("TransactionConflictException", "try again"),
+            ("SomethingNewException", "SomethingNewException"),
+        ],
+    )
+    async def test_every_refusal_says_what_to_do(self, code: str, words: str) -> None:
+        """One sentence, with the remedy."""
+        await self.client.ping()
+        self.intrude(self.client).refuse("GetItem", code)
+        error = await self.raises(holdfast.EngineUnavailable, self.client.inspect, "x")
+        assert words in str(error)
+        assert str(error).endswith(".")
+
+
+class TestTheDead(AsyncDynamoDBSuite):
+    """Holders and waiters of whom nothing is heard any more (S13)."""
+
+    harness = DynamoDBHarness()
+
+    async def test_dead_holder_is_replaced_by_who_waits(self) -> None:
+        """After a whole lease without a renewal, counted by the waiter; the token rises."""
+        dead = await self.die_holding(self.claim("x"))
+        lease = await self.take(self.connect().lock("x"))
+        assert lease.token > dead.token
+        assert await lease.release() is True
+
+    async def test_who_tries_again_and_again_replaces_it_too(self) -> None:
+        """A client that never waits sees a dead holder as well, by looking twice."""
+        await self.die_holding(self.claim("x"))
+        lock = self.connect().lock("x")
+
+        async def tried() -> bool:
+            lease = await lock.try_acquire()
+            return lease is not None and bool(await lease.release())
+
+        assert not await tried()
+        await self.until(tried)
+
+    async def test_who_tries_once_is_helped_by_who_tried_before(self) -> None:
+        """Clients that look once and end find out together that a holder is dead."""
+        await self.die_holding(self.claim("x"))
+
+        async def tried() -> bool:
+            client = self.connect()
+            lease = await client.lock("x").try_acquire()
+            done = lease is not None and bool(await lease.release())
+            await client.close()
+            return done
+
+        assert not await tried()
+        assert "s" in self.item("x")
+        await self.until(tried)
+        assert "s" not in self.item("x")
+
+    async def test_dead_waiters_are_passed_over(self) -> None:
+        """Each costs the time that a waiter has to find out, not the TTL that it asked for."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        for _ in range(2):
+            dead = await self.client.engine.claim(self.claim("x", ttl=LONG), 5.0)
+            assert isinstance(dead, Queued)
+        other = self.connect()
+        waiter = await self.queue(other, other.lock("x", ttl=LONG), timeout=LONG)
+        assert await lease.release() is True
+        second = await waiter.result(LONG)
+        assert await second.release() is True
+
+    async def test_renewals_are_seen(self) -> None:
+        """A holder that renews is never taken for dead, however long somebody watches."""
+        lease = await self.take(self.client.lock("x", ttl=2 * self.ttl))
+        other = self.connect()
+        assert await other.lock("x").acquire(timeout=3 * self.ttl) is None
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_replaced_holder_is_told(self) -> None:
+        """Who comes back after its time finds another, and is lost."""
+        old = self.claim("x")
+        await self.grant(self.client, old)
+        lease = await self.take(self.connect().lock("x"))
+        (renewal,) = await self.client.engine.renew([old], 5.0)
+        assert (renewal.outcome, renewal.reason) == (Outcome.LOST, Reason.STOLEN)
+        assert await lease.release() is True
+
+    async def test_shared_lock_forgets_the_dead_one_only(self) -> None:
+        """Of several holders the silent one goes; the others keep what they have."""
+        alive = await self.take(self.client.semaphore("s", 2, ttl=self.ttl))
+        silent = self.claim("s", "semaphore-5")._replace(limit=2)
+        answer = await self.client.engine.claim(silent, 5.0)
+        assert isinstance(answer, Grant)
+        third = await self.take(self.connect().semaphore("s", 2))
+        assert alive.held
+        assert sorted(self.holders("s")) == sorted([alive.owner, third.owner])
+        assert await third.release() is True
+        assert await alive.release() is True
+
+
+class TestRestarts(AsyncDynamoDBSuite):
+    """The server ends and starts again, with its data or with nothing."""
+
+    harness = DynamoDBHarness(persist=True)
+
+    async def test_with_its_data(self) -> None:
+        """Leases go on, places in the queue stay, nobody holds twice."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        waiter = await self.queue(other, other.lock("x", ttl=LONG))
+        self.harness.restart(keep_data=True)
+        assert lease.held
+        assert self.holders("x") == [lease.owner]
+        assert not waiter.done
+        await lease.extend()
+        assert await lease.release() is True
+        second = await waiter.result()
+        assert second.token > lease.token
+        assert await second.release() is True
+
+    async def test_without_its_data(self) -> None:
+        """The table is made anew; tokens rise all the same."""
+        first = await self.cycle(self.client)
+        self.harness.restart(keep_data=False)
+        lease = await self.take(self.client.lock("x"))
+        assert lease.token > first
+        assert await lease.release() is True

@@ -1,0 +1,324 @@
+"""Messages that are lost or late between a client and etcd: no lock is stuck, no token repeats."""
+
+from __future__ import annotations
+
+import time
+
+import holdfast.aio as holdfast
+from holdfast.model import Grant, Outcome, Queued, Reason
+from holdfast.testing.etcd_harness import EtcdHarness
+from holdfast.testing.running import AsyncSpawned, elapsed
+from holdfast.testing.servers.etcd import key
+from tests._async.etcd_suite import AsyncEtcdSuite
+
+LONG = 30.0  # a TTL that nobody waits for
+QUICK = 10.0  # what is told, not timed, takes less
+
+
+class TestLostReplies(AsyncEtcdSuite):
+    """The server does what it is asked, and the client does not hear of it."""
+
+    harness = EtcdHarness()
+
+    async def ready(self, **options: float) -> holdfast.Client:
+        """Return a client whose session is open, and which does not wait long for answers."""
+        client = self.connect(**{"connect_timeout": 0.3, "ttl": LONG, **options})
+        await self.cycle(client, "warm")
+        return client
+
+    async def test_claim(self) -> None:
+        """The claim is repeated by its owner and has the same token: it was granted once."""
+        client = await self.ready()
+        self.proxy.drop_replies()
+        taking = AsyncSpawned(self.take, client.lock("x"))
+        await self.until_so(lambda: self.keys("x"))
+        self.proxy.heal()
+        lease = await taking.result()
+        assert self.owners("x") == [lease.owner]
+        assert lease.held
+        assert await lease.release() is True
+        assert self.keys("x") == []
+
+    async def test_claim_that_does_not_wait(self) -> None:
+        """No answer is EngineUnavailable, and what was granted is given back in the background."""
+        client = await self.ready()
+        self.proxy.drop_replies()
+        await self.raises(holdfast.EngineUnavailable, client.lock("x").try_acquire)
+        assert len(self.keys("x")) == 1
+        self.proxy.heal()
+        await self.until_free("x")
+        await self.cycle(client)
+
+    async def test_claim_that_was_queued(self) -> None:
+        """The repeated claim keeps the one place it has in the queue."""
+        client = await self.ready()
+        lease = await self.take(self.client.lock("x"))
+        self.proxy.drop_replies()
+        first = AsyncSpawned(self.take, client.lock("x"))
+        await self.until_so(lambda: len(self.keys("x")) == 2)
+        self.proxy.heal()
+        other = self.connect()
+        second = await self.queue(other, other.lock("x"))
+        assert len(self.keys("x")) == 3
+        assert await lease.release() is True
+        one = await first.result()
+        assert not second.done
+        assert await one.release() is True
+        assert await (await second.result()).release() is True
+        assert self.keys("x") == []
+
+    async def test_claim_in_doubt_bars_its_late_copies(self) -> None:
+        """Once its owner let go, a copy of a claim that comes later finds a tombstone (S6)."""
+        client = await self.ready()
+        claim = self.claim("x", ttl=LONG)
+        self.proxy.drop_replies()
+        await self.raises(holdfast.OutcomeUnknown, client.engine.claim, claim, 0.3)
+        self.proxy.heal()
+        keep = await self.take(client.lock("kept"))  # the session must not end yet
+        await client.engine.release(claim, 5.0)
+        assert self.keys("x") == []
+        assert len(self.tombstones()) == 1
+        late = await client.engine.claim(claim, 5.0)
+        assert late == Queued(0, float("inf"))
+        assert self.keys("x") == []
+        await self.cycle(client)
+        assert await keep.release() is True
+        await self.until_so(lambda: not self.tombstones())  # with the session that it was for
+
+    async def test_renewal(self) -> None:
+        """The lease is suspended, the next renewal resumes it; it is held all the time."""
+        client = await self.ready(ttl=3.0)
+        heard = self.listen(client)
+        lease = await self.take(client.lock("x"))
+        self.proxy.drop_replies()
+        await heard.until(holdfast.events.Suspended)
+        self.proxy.heal()
+        assert lease.held
+        await heard.until(holdfast.events.Resumed)
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_extend(self) -> None:
+        """Whether it was extended is unknown: the lease goes on with the time it had."""
+        client = await self.ready(ttl=3.0)
+        lease = await self.take(client.lock("x"))
+        self.proxy.drop_replies()
+        await self.raises(holdfast.OutcomeUnknown, lease.extend)
+        assert 0 < lease.remaining() < 3
+        self.proxy.heal()
+        await lease.extend()
+        assert lease.remaining() > 2
+        assert await lease.release() is True
+
+    async def test_release(self) -> None:
+        """The answer is None, the lock is free for others, and stays so."""
+        client = await self.ready(ttl=3.0)
+        lease = await self.take(client.lock("x"))
+        self.proxy.drop_replies()
+        assert await lease.release() is None
+        assert not lease.held
+        assert self.keys("x") == []
+        self.proxy.heal()
+        second = await self.take(self.connect().lock("x", ttl=LONG))
+        assert second.token > lease.token
+        await client.close()  # the repeated release has come, and was nobody's
+        assert self.owners("x") == [second.owner]
+        assert await second.release() is True
+
+    async def test_release_with_a_waiter(self) -> None:
+        """The waiter is let in once; the repeated release takes nothing away from it."""
+        client = await self.ready(ttl=3.0)
+        lease = await self.take(client.lock("x"))
+        other = self.reach(self.server.url, ttl=LONG)  # not through the proxy
+        waiter = await self.queue(other, other.lock("x"))
+        self.proxy.drop_replies()
+        assert await lease.release() is None
+        second = await waiter.result()
+        self.proxy.heal()
+        await client.close()
+        await second.ensure_held(LONG / 2)
+        assert await second.release() is True
+
+    async def test_force(self) -> None:
+        """Breaking a lock may have happened or not: OutcomeUnknown; here the holder was told."""
+        lease = await self.take(self.reach(self.server.url, ttl=LONG).lock("x"))
+        client = await self.ready()
+        # The first answer passes: it says whom to break.
+        passing = self.proxy.drop_next_reply(lease.owner.encode())
+        await self.raises(holdfast.OutcomeUnknown, client.force_release, "x")
+        assert passing.is_set()
+        await client.force_release("x")
+        await self.until_lost(lease)
+        assert lease.lost_reason is Reason.FORCED
+        assert self.keys("x") == []
+
+    async def test_looking(self) -> None:
+        """Looking changes nothing, so no answer is EngineUnavailable; the next look sees."""
+        client = await self.ready()
+        lease = await self.take(client.lock("x"))
+        for call in (lambda: client.inspect("x"), client.locks, client.ping):
+            self.proxy.drop_replies()
+            await self.raises(holdfast.EngineUnavailable, call)
+            self.proxy.heal()
+            await call()
+        assert lease.held
+        assert await lease.release() is True
+
+    async def test_opening_a_session(self) -> None:
+        """A lease whose grant was not heard of is replaced, and expires unused."""
+        client = self.connect(connect_timeout=0.3)
+        self.proxy.drop_replies()
+        await self.raises(holdfast.EngineUnavailable, client.lock("x").try_acquire)
+        self.proxy.heal()
+        await self.cycle(client)
+        assert len(self.sessions()) == 1
+
+
+class TestLostSight(AsyncEtcdSuite):
+    """The watches of a client break: nobody waits for ever."""
+
+    harness = EtcdHarness()
+
+    async def test_connections_that_break(self) -> None:
+        """A waiter whose stream ended hears on the next one what happened in between."""
+        lease = await self.take(self.reach(self.server.url).lock("x", ttl=LONG))
+        waiter = await self.queue(self.client, self.client.lock("x", ttl=LONG))
+        self.proxy.cut()
+        self.proxy.close_all()
+        assert await lease.release() is True
+        self.proxy.heal()
+        started = time.monotonic()
+        second = await waiter.result()
+        assert elapsed(started) < QUICK
+        assert second.token > lease.token
+        assert await second.release() is True
+
+    async def test_compaction(self) -> None:
+        """Whose watches cannot go on where they were looks again: a waiter as well as a holder."""
+        other = self.reach(self.server.url, ttl=LONG)
+        first = await self.take(other.lock("x"))
+        between = await self.queue(other, other.lock("x"))
+        waiter = await self.queue(self.client, self.client.lock("x", ttl=LONG))
+        held = await self.take(self.client.lock("y", ttl=LONG))
+        self.proxy.cut()
+        self.proxy.close_all()
+        assert await first.release() is True
+        assert await (await between.result()).release() is True
+        for _ in range(3):
+            await self.cycle(other, "z")
+        self.server.ask("kv/compaction", {"revision": self.server.revision(), "physical": True})
+        self.proxy.heal()
+        third = await waiter.result()
+        assert third.token > first.token
+        assert await self.connect().force_release("y") == 1
+        await self.until_lost(held)  # its session is watched again
+        assert held.lost_reason is Reason.FORCED
+        assert await third.release() is True
+
+    async def test_waiters_of_a_semaphore(self) -> None:
+        """All who wait for permits get in, one after another, though their stream breaks often."""
+        other = self.reach(self.server.url, ttl=LONG)
+        held = [await self.take(other.semaphore("x", 3)) for _ in range(3)]
+        semaphore = self.client.semaphore("x", 3, ttl=LONG)
+
+        async def once() -> None:
+            assert await (await self.take(semaphore)).release() is True
+
+        waiters = [AsyncSpawned(once) for _ in range(6)]
+        await self.until_so(lambda: len(self.keys("x")) == 9)
+        for lease in held:
+            self.proxy.close_all()
+            assert await lease.release() is True
+        for waiter in waiters:
+            await waiter.result()
+        assert self.keys("x") == []
+
+
+class TestRevoked(AsyncEtcdSuite):
+    """The lease behind a client's locks ends, by hand or by time."""
+
+    harness = EtcdHarness()
+
+    async def revoke(self) -> None:
+        """Revoke every lease there is."""
+        for lease in self.server.leases():
+            self.server.ask("lease/revoke", {"ID": lease})
+
+    async def test_holder_is_told_at_once(self) -> None:
+        """A holder hears of it by push, long before its TTL; the lock is free for others."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        started = time.monotonic()
+        await self.revoke()
+        await self.until_lost(lease)
+        assert elapsed(started) < QUICK
+        assert lease.lost_reason is Reason.EXPIRED
+        second = await self.take(self.connect().lock("x"))
+        assert second.token > lease.token
+        assert await second.release() is True
+
+    async def test_client_goes_on_with_a_new_lease(self) -> None:
+        """The next claim makes a new session; nothing of the old one is left."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        old = self.sessions()
+        await self.revoke()
+        await self.until_lost(lease)
+        second = await self.take(self.client.lock("x", ttl=LONG))
+        assert second.token > lease.token
+        (session,) = self.sessions()
+        assert session not in old
+        assert await second.release() is True
+
+    async def test_claim_that_finds_its_lease_gone(self) -> None:
+        """A claim under a lease that is gone, of which nobody has told, takes a new one at once."""
+        await self.cycle(self.client)
+        self.proxy.cut()
+        self.proxy.close_all()  # no watch tells
+        await self.revoke()
+        self.proxy.heal()
+        await self.cycle(self.client)
+
+    async def test_waiter_queues_again(self) -> None:
+        """A waiter whose place was lost with its lease takes a new one, and gets in."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        waiter = await self.queue(other, other.lock("x", ttl=LONG))
+        place = self.keys("x")[1]
+        self.server.ask("lease/revoke", {"ID": self.lease_of(place)})
+        await self.until_so(lambda: len(self.keys("x")) == 2)
+        assert self.keys("x")[1] == place, "the same owner"
+        assert lease.held
+        assert await lease.release() is True
+        second = await waiter.result()
+        assert second.token > lease.token
+        assert await second.release() is True
+
+    async def test_key_removed_by_hand(self) -> None:
+        """Whose key an administrator deletes hears of it with the next renewal."""
+        lease = await self.take(self.client.lock("x", ttl=1))
+        self.server.ask("kv/deleterange", {"key": key(self.keys("x")[0])})
+        await self.until_lost(lease)
+        assert lease.lost_reason is Reason.EXPIRED
+
+    async def test_renewal_compares_the_revision(self) -> None:
+        """A key of the same name that was created later is not ours: no renewal, no release."""
+        claim = self.claim("x", ttl=LONG)
+        grant = await self.grant(self.client, claim)
+        (name,) = self.keys("x")
+        self.server.ask("kv/deleterange", {"key": key(name)})
+        self.server.ask("kv/put", {"key": key(name), "value": key("{}")})
+        (renewal,) = await self.client.engine.renew([claim], 5.0)
+        assert renewal.outcome is Outcome.LOST
+        assert isinstance(grant, Grant)
+        assert self.keys("x") == [name]
+        self.server.ask("kv/deleterange", {"key": key(name)})
+
+    async def test_who_is_not_renewed_is_removed(self) -> None:
+        """A hold that nobody renews ends by its TTL although its client lives on."""
+        await self.cycle(self.client)
+        kept = await self.take(self.client.lock("y", ttl=1))
+        grant = await self.grant(self.client, self.claim("x", ttl=1))
+        second = await self.take(self.connect().lock("x"))
+        assert second.token > grant.token
+        assert kept.held
+        assert await second.release() is True
+        assert await kept.release() is True

@@ -1,0 +1,72 @@
+"""The lab is worth what it catches: every planted bug is found, by the right checker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.lab.experiment import Setup, conduct
+from holdfast.lab.planting import VARIABLE
+from holdfast.testing.servers import need, redis_program
+from tests.lab import planted
+
+ROOT = Path(__file__).resolve().parents[2]
+BUDGET, SECONDS = 30.0, 4.0  # seconds of faults, in all and in one run
+CREW = ("sync", "sync", "async")
+# Short leases, so that much happens; who hangs is not waited for.
+COMMON = {"crew": CREW, "ttl": 0.4, "quick": 0.5, "patience": 15.0}
+FREE = {"ttl": 6.0, "pace": 0.4, "quick": 0.9, "keys": tuple(f"orders/{n}" for n in range(12))}
+FREE |= {"crew": ("sync", "async", "async", "async")}
+ONE_LOCK = {"crew": ("sync", "async", "async"), "keys": ("orders/1",)}
+REDLOCK = {"ttl": 1.0}  # a node has a twentieth of it to answer
+TASKS = ("async", "async", "async")
+
+# The bug, the engine, the faults that bring it out, who must complain, how to set the run up.
+BUGS: list[tuple[Callable[[], None], str, tuple[str, ...], str, dict[str, Any]]] = [
+    (planted.release_without_owner_check, "redis", ("pause",), "E", {}),
+    (planted.no_release_after_ambiguous_acquire, "redis", ("one-way",), "R", FREE),
+    (planted.renew_as_set, "redis", ("cut",), "V", ONE_LOCK),
+    (planted.renew_revives_released, "redis", ("pause",), "R", {}),
+    (planted.watchdog_dies, "redis", ("cut",), "L2", {}),
+    (planted.deadline_from_reply, "redis", ("slow", "pause"), "E", {}),
+    (planted.wall_clock_deadline, "redis", ("client-clock", "pause"), "E", {}),
+    (planted.lost_is_reversible, "redis", ("block",), "L1", {"crew": TASKS}),
+    (planted.connection_reused_after_time_out, "redis", ("server-pause",), "E", {}),
+    (planted.fork_keeps_lease, "redis", ("fork",), "E", {}),
+    (planted.counter_is_forgotten, "redis", ("pause",), "T", {}),
+    (planted.half_is_a_majority, "redlock", ("cut",), "E", REDLOCK),
+    (planted.redlock_without_floors, "redlock", ("pause",), "T", REDLOCK),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("bug", "engine", "faults", "checker", "options"),
+    BUGS,
+    ids=[bug.__name__ for bug, *_ in BUGS],
+)
+def test_planted_bug_is_caught(
+    bug: Callable[[], None],
+    engine: str,
+    faults: tuple[str, ...],
+    checker: str,
+    options: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
+) -> None:
+    """Within 30 s of faults, the promise that the bug breaks is seen broken."""
+    need(redis_program)
+    monkeypatch.setenv(VARIABLE, f"{bug.__module__}:{bug.__name__}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    others: set[str] = set()
+    for seed in range(int(BUDGET / SECONDS)):
+        report = conduct(Setup(engine, faults, seed, SECONDS, **{**COMMON, **options}))
+        found = {verdict.promise for verdict in report.verdicts if verdict.violations}
+        if checker in found:
+            record_property("lab", f"caught {bug.__name__}: {checker} in run {seed + 1}")
+            return
+        others |= found
+    pytest.fail(f"{bug.__doc__} {checker} stayed silent for {BUDGET:g} s; others: {others}")
