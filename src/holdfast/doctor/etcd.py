@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..errors import LockError
 from ..etcd_link import GRANT, REVOKE, LeaseGone, Link, Settings, messages
-from .etcd_facts import TIMEOUT, MemberFacts, ask
+from .etcd_facts import SYNCS, TIMEOUT, MemberFacts, ask
 from .finding import Finding, Level, Patient
 
 OLDEST = (3, 4)
@@ -16,7 +16,6 @@ CURRENT = {(3, 5): 33, (3, 6): 14, (3, 7): 1}  # the first of each series with a
 QUOTA = 2 * 1024**3  # bytes of a database, unless it is set up otherwise
 FULL = 0.8  # of the quota
 SLOW_DISK = 0.010  # seconds
-ENOUGH = 20  # writes after which it would be seen that the disk is never waited for
 
 
 class Bug(NamedTuple):
@@ -227,11 +226,10 @@ def check_alarms(one: MemberFacts) -> Iterator[Finding]:
 def check_disk(one: MemberFacts) -> Iterator[Finding]:
     """What is not on disk is forgotten by a power failure; a slow disk costs leases."""
     metrics, where = one.metrics, one.endpoint
-    synced = metrics.get("etcd_disk_wal_fsync_duration_seconds_count")
-    applied = metrics.get("etcd_server_proposals_applied_total", 0.0)
+    synced = metrics.get(SYNCS)
     if synced is None:
         return
-    if applied >= ENOUGH and synced < applied / 100:
+    if one.syncs == 0:
         yield Finding(
             Level.CRITICAL,
             "fsync",

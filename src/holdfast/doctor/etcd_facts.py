@@ -10,9 +10,21 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import LockError
-from ..etcd_link import ALARM, MEMBERS, STATUS, LeaseGone, Link, Settings, messages
+from ..etcd_link import (
+    ALARM,
+    GRANT,
+    MEMBERS,
+    REVOKE,
+    STATUS,
+    LeaseGone,
+    Link,
+    Settings,
+    messages,
+)
 
 TIMEOUT = 2.0
+WRITES = 3  # after which a member that waits for its disk has done so at least once
+SYNCS = "etcd_disk_wal_fsync_duration_seconds_count"
 ALARMS = {1: "NOSPACE", 2: "CORRUPT"}
 _METRIC = re.compile(r"^(etcd_[a-z_]+)(?:\{[^}]*\})? ([0-9.e+-]+)$", re.MULTILINE)
 
@@ -32,6 +44,7 @@ class MemberFacts:
     members: int = 0  # in its cluster, learners not counted
     alarms: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    syncs: float | None = None  # how often it waited for its disk while we wrote something
 
     @property
     def number(self) -> tuple[int, ...]:
@@ -41,8 +54,31 @@ class MemberFacts:
 
 
 def ask(settings: Settings) -> list[MemberFacts]:
-    """Return what each endpoint of the URL answers."""
-    return [_ask_one(settings, endpoint) for endpoint in settings.endpoints]
+    """Return what each endpoint of the URL answers, and whether it waits for its disk."""
+    found = [_ask_one(settings, endpoint) for endpoint in settings.endpoints]
+    if not any(SYNCS in one.metrics for one in found) or not _write(settings):
+        return found
+    return [_with_syncs(settings, one) for one in found]
+
+
+def _with_syncs(settings: Settings, one: MemberFacts) -> MemberFacts:
+    before = one.metrics.get(SYNCS)
+    after = _metrics(settings, one.endpoint).get(SYNCS)
+    return one if before is None or after is None else replace(one, syncs=after - before)
+
+
+def _write(settings: Settings) -> bool:
+    """Have the log written a few times, one after the other; say whether it was."""
+    link = Link(settings)
+    try:
+        for _ in range(WRITES):
+            lease = link.call(GRANT, messages.LeaseGrantRequest(TTL=1), TIMEOUT)
+            link.call(REVOKE, messages.LeaseRevokeRequest(ID=lease.ID), TIMEOUT)
+    except (LockError, LeaseGone):
+        return False  # which others report
+    finally:
+        link.close()
+    return True
 
 
 def _ask_one(settings: Settings, endpoint: str) -> MemberFacts:
