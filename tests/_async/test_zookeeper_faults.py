@@ -229,6 +229,30 @@ class TestConnections(AsyncZooKeeperSuite):
         assert second.token > lease.token
         assert await second.release() is True
 
+    async def test_answer_that_was_not_due(self) -> None:
+        """After an answer out of turn nobody knows which is whose: the connection is replaced, and
+        the session goes on."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        session = self.session(self.client, LONG)
+        skipped = session.answer()
+        session._kazoo._pending.appendleft((None, skipped, 999_999))
+        assert await lease.release() is not False, "it is asked again, on another connection"
+        await self.until_free()
+        assert skipped.exception is not None
+        assert not session.over
+        await self.cycle(self.client)
+
+    async def test_client_of_kazoo_that_gave_up(self) -> None:
+        """Whatever ends kazoo's thread: its leases are lost, and the next claim has a new one."""
+        lease = await self.take(self.client.lock("x", ttl=LONG))
+        session = self.session(self.client, LONG)
+        session._kazoo.stop()
+        await self.until_lost(lease)
+        assert session.over
+        second = await self.take(self.client.lock("x", ttl=LONG))
+        assert second.token > lease.token
+        assert await second.release() is True
+
     async def test_silent_server_is_left(self) -> None:
         """A server that accepts and says nothing is given up: the call ends, and so does close."""
         client = self.connect(connect_timeout=0.5)

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Give a folder that servers with a user of their own can enter, unlike those of pytest."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-test-lab-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
 
 
 @pytest.fixture(autouse=True)

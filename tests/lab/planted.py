@@ -1,8 +1,7 @@
 """Bugs of reliability.md §3.6, for workers of the lab: each breaks one rule, in both colours.
 
 A worker calls the function that HOLDFAST_LAB_PLANT names before it does anything else. Not here:
-what no engine of today could have (ZooKeeper, DynamoDB), and the guard that looks only when it
-writes, which stands in every run, as a register of its own.
+the guard that looks only when it writes, which stands in every run, as a register of its own.
 """
 
 from __future__ import annotations
@@ -247,3 +246,26 @@ def redlock_without_floors() -> None:
         module.VOTE = rewrite("vote", "hinting", proposal)
     for voting in classes("engines.redlock_voting", "Voting"):
         voting._propose = lambda self, key, now: self._floors.get(key, 0) + 1
+
+
+# --- ZooKeeper and DynamoDB. ---
+
+
+def waits_for_lost() -> None:
+    """A lease is relied on until ZooKeeper says that the session is lost."""
+    for module in modules("zookeeper_session"):
+        module.validity = lambda sent, ttl: rules.validity(sent + 3600.0, ttl)
+
+
+def renewals_are_not_seen() -> None:
+    """A holder is taken for dead when it was seen twice, a lease apart, renewed or not."""
+    from holdfast.dynamodb_draft import Sight
+
+    honest = Sight.note
+
+    def careless(self: Any, key: str, item: Any, received: float) -> dict[str, float]:
+        holders = item.get("h", {}).get("M", {})
+        still = {owner: {"M": {**one["M"], "n": {"N": "0"}}} for owner, one in holders.items()}
+        return honest(self, key, {**item, "h": {"M": still}}, received)
+
+    Sight.note = careless  # type: ignore[method-assign]

@@ -13,7 +13,8 @@ from holdfast.lab.report import Report
 from holdfast.testing.harness import Harness
 from holdfast.testing.servers import ServerMissing, need
 
-SECONDS = 10.0
+SECONDS = 15.0
+RUSH = 100.0
 SEED = 20
 CREW = ("sync", "async", "async", "command")
 
@@ -44,7 +45,7 @@ def test_engine_keeps_its_promises(
 ) -> None:
     """No promise is broken under any fault that the engine promises to bear, all mixed."""
     need_engine(engine)
-    report = conduct(Setup(engine, (), SEED, SECONDS, crew=CREW))
+    report = conduct(Setup(engine, (), SEED, SECONDS, crew=CREW, rush=RUSH))
     record_property("lab", describe(report))
     assert not report.broken, report.document()
     assert len(report.counted) >= 4, report.counted

@@ -10,18 +10,19 @@ import pytest
 
 from holdfast.lab.experiment import Setup, conduct
 from holdfast.lab.planting import VARIABLE
-from holdfast.testing.servers import need, redis_program
 from tests.lab import planted
+from tests.lab.test_engines import need_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET, SECONDS = 30.0, 4.0  # seconds of faults, in all and in one run
 CREW = ("sync", "sync", "async")
 # Short leases, so that much happens; who hangs is not waited for.
-COMMON = {"crew": CREW, "ttl": 0.4, "quick": 0.5, "patience": 15.0}
+COMMON = {"crew": CREW, "ttl": 0.4, "quick": 0.5, "rush": 0.0, "patience": 15.0}
 FREE = {"ttl": 6.0, "pace": 0.4, "quick": 0.9, "keys": tuple(f"orders/{n}" for n in range(12))}
 FREE |= {"crew": ("sync", "async", "async", "async")}
 ONE_LOCK = {"crew": ("sync", "async", "async"), "keys": ("orders/1",)}
 REDLOCK = {"ttl": 1.0}  # a node has a twentieth of it to answer
+SLOW = {"ttl": None}  # what the server can keep
 TASKS = ("async", "async", "async")
 
 # The bug, the engine, the faults that bring it out, who must complain, how to set the run up.
@@ -39,6 +40,8 @@ BUGS: list[tuple[Callable[[], None], str, tuple[str, ...], str, dict[str, Any]]]
     (planted.counter_is_forgotten, "redis", ("pause",), "T", {}),
     (planted.half_is_a_majority, "redlock", ("cut",), "E", REDLOCK),
     (planted.redlock_without_floors, "redlock", ("pause",), "T", REDLOCK),
+    (planted.waits_for_lost, "zookeeper", ("pause",), "E", SLOW),
+    (planted.renewals_are_not_seen, "dynamodb", ("pause",), "E", SLOW),
 ]
 
 
@@ -58,7 +61,7 @@ def test_planted_bug_is_caught(
     record_property: Callable[[str, object], None],
 ) -> None:
     """Within 30 s of faults, the promise that the bug breaks is seen broken."""
-    need(redis_program)
+    need_engine(engine)
     monkeypatch.setenv(VARIABLE, f"{bug.__module__}:{bug.__name__}")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     others: set[str] = set()

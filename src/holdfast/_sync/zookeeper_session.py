@@ -26,6 +26,7 @@ from ..zookeeper_link.nodes import Node, Watches
 from .zookeeper_flight import Flight
 
 GOODBYE = 0.5  # seconds for a session to end in order
+GIVEN_UP = ("AUTH_FAILED", "CLOSED")  # the servers refuse us, or kazoo's thread has ended
 AT_ONCE = 100  # nodes that are looked after in one go
 
 
@@ -63,6 +64,7 @@ class Session:
         self._mutex = Mutex()
         self._started = False
         self._ended = False
+        self._given_up = False  # by kazoo, which does not come back from that
         self._arrivals: list[Signal] = []
         self._guarded: dict[str, Node] = {}  # by path
         self._beats = 0
@@ -98,8 +100,8 @@ class Session:
 
     @property
     def over(self) -> bool:
-        """Whether it is of no use any more: it was ended, or the servers refuse us."""
-        return self._ended or str(self._kazoo.client_state) == "AUTH_FAILED"
+        """Whether it is of no use any more: it was ended, or kazoo has given up."""
+        return self._ended or self._given_up
 
     # --- Asking. ---
 
@@ -179,6 +181,7 @@ class Session:
             if state == "LOST":
                 nodes, self.nodes = list(self.nodes.values()), {}
                 self.not_after = -math.inf
+                self._given_up = str(self._kazoo.client_state) in GIVEN_UP
             arrivals: list[Signal] = []
             if connected or self.over:
                 arrivals, self._arrivals = self._arrivals, []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 NAMESPACE = "lab"
 REGISTER = "register.db"
+RUSH = ("rush/1", "rush/2", "rush/3")  # locks that nobody keeps
 
 SYNC, ASYNC, COMMAND = "sync", "async", "command"
 
@@ -26,6 +27,7 @@ class Assignment:
     folder: str
     quick: float = 0.8  # share of cycles that only take the lock and give it back
     tasks: int = 1  # at the same time, of an async worker
+    rush: float = 0.0  # locks a second that are taken and given back at once, beside all that
 
     @property
     def home(self) -> Path:

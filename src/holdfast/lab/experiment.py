@@ -58,6 +58,7 @@ class Setup:
     ttl: float | None = None  # what suits the engine
     pace: float | None = None  # the unit of time for faults, waits and holds: a TTL
     quick: float = 0.8  # share of cycles that only take a lock and give it back
+    rush: float = 60.0  # locks a second that each worker takes for an instant, beside the others
     patience: float = 60.0  # for workers to come to their end
     swarm: bool = False  # only a random part of the faults
     crew: tuple[str, ...] = CREW
@@ -221,6 +222,7 @@ class Run:
             ttl=self._ttl,
             pace=self._pace,
             quick=self._setup.quick,
+            rush=self._setup.rush,
             keys=self._setup.keys,
             seed=str(self._setup.seed),
             folder=str(self._folder),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..testing.simulation.checkers import Records, Violation
 from ..testing.simulation.history import Paused
+from .assignment import RUSH
 from .chronicle import Chronicle, Span
 from .nemeses import NEMESES
 from .nemesis import CLIENTS
@@ -71,7 +72,7 @@ class _Picture:
 
     def __init__(self, chronicle: Chronicle) -> None:
         self._chronicle = chronicle
-        self._holds = holds_of(chronicle)
+        self._holds = [hold for hold in holds_of(chronicle) if hold.lock not in RUSH]
         self._lanes = {name: number for number, name in enumerate(_rows(chronicle))}
         locks = sorted({hold.lock for hold in self._holds})
         self._colours = {

@@ -51,7 +51,12 @@ async def _work_sync(assignment: Assignment, diary: Diary, orders: Orders) -> No
     client = hands.connect(assignment)
     workload = Workload(assignment, hands, client, diary, orders)
     diary.note("ready")
+    rush = threading.Thread(target=lambda: run_blocking(workload.rush()), name="rush")
+    if assignment.rush:
+        rush.start()
     await workload.run(0)
+    if assignment.rush:
+        rush.join()
     await workload.finish()
     await hands.close(client)
     await _tell_remains(hands, diary, sockets)
@@ -66,7 +71,10 @@ async def _work_async(assignment: Assignment, diary: Diary, orders: Orders) -> N
     client = hands.connect(assignment)
     workload = Workload(assignment, hands, client, diary, orders)
     diary.note("ready")
-    await asyncio.gather(*(workload.run(number) for number in range(assignment.tasks)))
+    tasks = [workload.run(number) for number in range(assignment.tasks)]
+    if assignment.rush:
+        tasks.append(workload.rush())
+    await asyncio.gather(*tasks)
     await workload.finish()
     await hands.close(client)
     await _tell_remains(hands, diary, sockets)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 
 from ..fencing import fence_of
-from .assignment import Assignment
+from .assignment import RUSH, Assignment
 from .diary import Diary
 from .failpoint import Failpoint
 from .hands import Client, Hands, Lease
@@ -43,6 +43,16 @@ class Workload:
         while not self._orders.finish:
             await self._cycle(dice)
             self._failpoint.listen()
+
+    async def rush(self) -> None:
+        """Take locks and give them back at once, until told to finish."""
+        dice = random.Random(f"{self._assignment.seed} {self._assignment.name} rush")
+        pause = 1.0 / self._assignment.rush
+        while not self._orders.finish:
+            lease = await self._ledger.take(dice.choice(RUSH), self._assignment.pace)
+            if lease is not None:
+                await self._ledger.leave(lease)
+            await self._hands.sleep(dice.uniform(0.0, 2.0 * pause))
 
     async def finish(self) -> None:
         """Show that all is well again: every lock can be had, and a lease is renewed."""

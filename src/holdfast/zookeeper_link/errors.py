@@ -47,12 +47,12 @@ def explain(where: str, error: Exception) -> Exception:
     """Return our error for one of kazoo's."""
     name = type(error).__name__
     said = f"{name}: {error}" if str(error) else name
-    if name in DOUBTFUL:
+    if name in REFUSALS:
+        return EngineUnavailable(f"{where} refuses: {REFUSALS[name]}.", engine=where)
+    if name in DOUBTFUL or not isinstance(error, kazoo.KazooException):  # no server said that
         return OutcomeUnknown(
             f"{where} gave no answer ({said}); what was asked may have happened.", engine=where
         )
-    if name in REFUSALS:
-        return EngineUnavailable(f"{where} refuses: {REFUSALS[name]}.", engine=where)
     return EngineUnavailable(f"{where} answered {said}.", engine=where)
 
 

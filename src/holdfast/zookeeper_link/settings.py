@@ -19,6 +19,7 @@ from kazoo.security import (  # type: ignore[import-untyped]
 
 from ..model import yes_or_no
 from .handler import Handler
+from .order import insist_on_order
 from .wiretap import Wiretap
 
 SCHEME = "zookeeper"
@@ -52,7 +53,7 @@ class Settings:
 
     def make_client(self, ttl: float, handler: Handler, wiretap: Wiretap) -> Any:
         """Return a client of kazoo for one session, which is not started yet."""
-        return KazooClient(
+        client = KazooClient(
             hosts=",".join(map(_written, self.hosts)),
             timeout=(whole_millis(ttl) + 0.5) / 1000,  # it cuts off what is no whole one
             handler=handler,
@@ -66,6 +67,8 @@ class Settings:
                 sleep_func=handler.sleep_func,
             ),
         )
+        insist_on_order(client)
+        return client
 
 
 def whole_millis(ttl: float) -> int:

@@ -58,7 +58,7 @@ class Sessions:
 
     def _open(self, ttl: float) -> Session:
         with self._mutex:
-            session = self._by_ttl.get(ttl)
+            former = session = self._by_ttl.get(ttl)
             if session is None or session.over:
                 session = Session(self._settings, ttl, self._tick, self._clock, self._owner)
                 self._by_ttl[ttl] = session
@@ -67,6 +67,8 @@ class Sessions:
             spare = idle[: max(0, len(others) - SPARED)]
             for one in spare:
                 del self._by_ttl[one.ttl]
+            if former is not None and former is not session:
+                spare.append(former)
         for one in spare:
             one.end(goodbye=True)
         return session
