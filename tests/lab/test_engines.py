@@ -14,7 +14,9 @@ from holdfast.testing.harness import Harness
 from holdfast.testing.servers import ServerMissing, need
 
 SECONDS = 15.0
-RUSH = 100.0
+PACE = 1.2  # seconds: the unit of time for faults and holds
+RUSH = 150.0  # locks a second that each worker takes for an instant
+FEWEST_FAULTS, FEWEST_KINDS = 12, 5  # more kinds than that cannot be done to a file
 SEED = 20
 CREW = ("sync", "async", "async", "command")
 
@@ -45,11 +47,12 @@ def test_engine_keeps_its_promises(
 ) -> None:
     """No promise is broken under any fault that the engine promises to bear, all mixed."""
     need_engine(engine)
-    report = conduct(Setup(engine, (), SEED, SECONDS, crew=CREW, rush=RUSH))
+    report = conduct(Setup(engine, (), SEED, SECONDS, crew=CREW, pace=PACE, rush=RUSH))
     record_property("lab", describe(report))
     assert not report.broken, report.document()
-    assert len(report.counted) >= 4, report.counted
-    assert len(report.chronicle.acquired) >= 20
+    assert report.counted.total() >= FEWEST_FAULTS, report.counted
+    assert len(report.counted) >= FEWEST_KINDS, report.counted
+    assert len(report.chronicle.acquired) >= 50
     assert {lease.client.partition("-")[0] for lease in report.chronicle.acquired} == set(CREW)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMESPACE = "lab"
 REGISTER = "register.db"
-RUSH = ("rush/1", "rush/2", "rush/3")  # locks that nobody keeps
+RUSH = tuple(f"rush/{number}" for number in range(8))  # locks that nobody keeps
 
 SYNC, ASYNC, COMMAND = "sync", "async", "command"
 

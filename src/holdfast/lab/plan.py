@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .nemesis import AROUND, CLIENTS, Nemesis, clash
 
-SHORTEST_GAP, LONGEST_GAP = 0.2, 1.2  # in units of pace
+SHORTEST_GAP, LONGEST_GAP = 0.1, 0.6  # in units of pace
 SHORTEST_STRIKE = 0.2  # likewise: none is over sooner
 
 

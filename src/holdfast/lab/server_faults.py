@@ -31,6 +31,7 @@ def restart(scene: Scene, dice: random.Random) -> None:
 
 def forget(scene: Scene, dice: random.Random) -> None:
     """Kill servers and start them with nothing."""
+    _settle(scene)
     _hit(scene, "forget", scene.minority(dice), lambda part: part.restart(keep_data=False))
 
 
@@ -41,6 +42,7 @@ def forget_all(scene: Scene, dice: random.Random) -> None:
 
 def flush(scene: Scene, dice: random.Random) -> None:
     """Delete everything."""
+    _settle(scene)
     _hit(scene, "flush", scene.minority(dice), lambda part: part.flush())
 
 
@@ -56,11 +58,18 @@ def kick(scene: Scene, dice: random.Random) -> None:
 
 def roll_back(scene: Scene, dice: random.Random) -> None:
     """Copy the data, wait, and go on with the copy."""
+    _settle(scene)
     parts = scene.minority(dice)
     for part in parts:
         part.keep_copy()
     if not scene.wait(dice.uniform(0.2, 1.0) * scene.pace):
         _hit(scene, "roll-back", parts, lambda part: part.roll_back())
+
+
+def _settle(scene: Scene) -> None:
+    """Let leases come back to servers that were out of reach until now: a minority may forget, not
+    one minority while another has never heard of them."""
+    scene.wait(scene.harness.recovery)
 
 
 def _hit(
