@@ -112,6 +112,24 @@ def test_flags_alone() -> None:
     assert max(map(len, said.stdout.splitlines())) <= 100
 
 
+def test_no_driver_is_needed() -> None:
+    """Whoever has not chosen yet has installed no driver: none is imported."""
+    code = (
+        "import sys\n"
+        "from click.testing import CliRunner\n"
+        "from holdfast.cli import main\n"
+        "flags = '--simpler no --reach machines --need election --have nothing --guard yes'\n"
+        "done = CliRunner().invoke(main, ['advise', *flags.split()])\n"
+        "assert done.exit_code == 0, done.output\n"
+        "drivers = {'redis', 'hiredis', 'kazoo', 'grpc', 'psycopg', 'boto3', 'prometheus_client'}\n"
+        "assert not drivers & sys.modules.keys(), drivers & sys.modules.keys()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_json() -> None:
     """The document has stable keys, with null where no lock is needed."""
     flags = (*MACHINES, "--need", "election", "--have", "kafka", "--guard", "yes", "--pause", "5")

@@ -21,6 +21,7 @@ from holdfast.model import Fault
 from holdfast.observe.alert_rules import ALERTS
 from holdfast.observe.catalogue import METRICS
 from tools import choosing
+from tools import measured as figures_tool
 
 FIRST = "Pauses can break this without a guard"
 
@@ -273,3 +274,41 @@ def test_cost_is_measured_or_says_how(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.cost is not None
     assert other.cost.endswith("holdfast bench --engine etcd")
     assert other.document()["measured"] is None
+
+
+def row(role: str, scenario: str, **figures: float | None) -> dict[str, Any]:
+    """Return a row of a run, with what the tool looks at."""
+    named = {name.replace("_per_", "/").replace("_", " "): one for name, one in figures.items()}
+    return {"engine": "redis", "role": role, "scenario": scenario, "figures": named}
+
+
+def test_figures_are_taken_from_a_run() -> None:
+    """The tool takes ours, the pair alone and the highest rate, and leaves out what has none."""
+    run: dict[str, Any] = {
+        "version": 1,
+        "made": "2026-11-16T05:50:00+00:00",
+        "machine": {"cores": 2, "cpu": "some"},
+        "rows": [
+            row("floor", "pair", pair_p50=50.0, pairs_per_s=20000.0),
+            row("ours", "pair", pair_p50=81.64, pairs_per_s=11000.0),
+            row("ours", "own keys", pair_p50=200.0, pairs_per_s=15000.0),
+            row("ours", "own keys", pairs_per_s=None),
+            row("ours", "hot key", pairs_per_s=90000.0),
+            {**row("ours", "pair"), "engine": "etcd"},
+        ],
+    }
+    expected = measured.Figures(81.6, 15000.0, "2 cores, some", "2026-11-16")
+    assert figures_tool.figures(run) == {"redis": expected}
+    with pytest.raises(ValueError, match="its version is None"):
+        figures_tool.figures({})
+    with pytest.raises(ValueError, match="no figures of holdfast"):
+        figures_tool.figures({**run, "rows": []})
+
+
+def test_page_shows_figures_once_there_are_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measured figures stand beside the claimed ones, and where they come from below."""
+    figures = {"redis": measured.Figures(81.6, 11234.0, "2 cores", "2026-11-16")}
+    monkeypatch.setattr(choosing, "measured", lambda: figures)
+    lines = list(choosing.figures())
+    assert "| redis | 0.5–2 ms | 82 µs | 50,000–100,000 | 11,234 |" in lines
+    assert lines[-1] == "Measured on: 2 cores, 2026-11-16."
