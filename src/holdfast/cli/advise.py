@@ -98,6 +98,7 @@ def _asked(needs: Needs) -> Needs:
     while (question := _next(needs, passed)) is not None:
         passed.add(question.name)
         needs = replace(needs, **{question.name: _ask(question)})
+    click.echo(err=True)
     return needs
 
 
