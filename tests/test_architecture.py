@@ -39,7 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("_async.recipes",),
     ("_async.client", "registry", "signals"),
     ("", "aio", "guards", "_async.guards", "observe", "recovery", "postgres"),
-    ("doctor",),
+    ("doctor", "advice"),
     ("testing", "cli", "bench", "lab", "dashboard", "__main__"),
 )
 

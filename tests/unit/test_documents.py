@@ -87,6 +87,17 @@ def run_example(block: str, script: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_every_pitfall_is_shown_wrong_and_then_right() -> None:
+    """Each part of the page has code that fails as it says, asserted, and code that does not."""
+    page = (ROOT / "docs" / "pitfalls.md").read_text(encoding="utf-8")
+    parts = page.split("\n## ")[1:]
+    assert len(parts) == 10
+    for part in parts:
+        blocks = BLOCK.findall(part)
+        assert [block.split("\n")[0] for block in blocks] == ["# wrong", "# right"], part[:40]
+        assert all("assert " in block for block in blocks), part[:40]
+
+
 def test_demo_takes_turns_with_rising_tokens() -> None:
     """What `make demo` runs: six turns, nobody twice at a time, tokens rising."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -108,3 +119,18 @@ def test_links_between_documents_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return what a link into a page may name: its headings, as they become part of an address."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_links_into_documents_name_a_heading() -> None:
+    """A link to a part of a page leads to a heading that is there."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", text):
+            other = page.parent / target if target else page
+            assert anchor in anchors(other), f"{page.name} links to {target}#{anchor}"

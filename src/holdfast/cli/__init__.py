@@ -17,6 +17,7 @@ COMMANDS = {
     "break": "breaking:break_",
     "watch": "watch:watch",
     "doctor": "doctor:doctor",
+    "advise": "advise:advise",
     "alerts": "alerts:alerts",
     "bench": "bench:bench",
     "lab": "lab:lab",
