@@ -1,6 +1,6 @@
 # One command each; CI runs the same ones. tools/bootstrap builds what they need.
 .DEFAULT_GOAL := help
-.PHONY: help demo check test sync soak bench clean venv
+.PHONY: help demo check test sync lab soak bench clean venv
 
 PYTHON := .venv/bin/python
 NEWEST := .venv-newest/bin/python
@@ -19,6 +19,7 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 	$(PYTHON) -m mypy
 	$(PYTHON) tools/unasync.py --check
 	$(PYTHON) tools/api_reference.py --check
+	$(PYTHON) tools/choosing.py --check
 	$(PYTHON) -m pytest tests/test_architecture.py
 
 test: check ## Everything: check, tests with coverage, simulation, tests on the newest Python
@@ -33,10 +34,17 @@ test: check ## Everything: check, tests with coverage, simulation, tests on the 
 sync: venv ## Regenerate the _sync trees from the _async ones, and the API reference
 	$(PYTHON) tools/unasync.py
 	$(PYTHON) tools/api_reference.py
+	$(PYTHON) tools/choosing.py
+
+lab: venv ## Put every engine through every fault, and draw what happened: build/matrix.html
+	@mkdir -p build
+	.venv/bin/holdfast lab matrix --html build/matrix.html
 
 # Soak tests outlast the limit that every other test has.
-soak: venv ## Guards with 2,000 additions each, then the simulation for MINUTES=30
+soak: venv ## Guards with 2,000 additions each, then lab and simulation for MINUTES=30 each
+	@mkdir -p build
 	HOLDFAST_CONTEST_ADDITIONS=2000 $(PYTHON) $(PYTEST) --timeout=0 tests/guards/test_contest.py
+	.venv/bin/holdfast lab soak --minutes $(MINUTES) --report build/soak.md
 	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
 
 bench: venv ## Measure what locks cost beside the least they could cost
