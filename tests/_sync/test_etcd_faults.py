@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 
 import holdfast
-from holdfast.model import Grant, Outcome, Queued, Reason
+from holdfast.etcd_session import Session
+from holdfast.model import Claim, Grant, Outcome, Queued, Reason
 from holdfast.testing.etcd_harness import EtcdHarness
 from holdfast.testing.running import Spawned, elapsed
 from holdfast.testing.servers.etcd import key
@@ -322,3 +323,25 @@ class TestRevoked(EtcdSuite):
         assert kept.held
         assert second.release() is True
         assert kept.release() is True
+
+    def test_session_that_is_given_up_meanwhile(self) -> None:
+        """A claim that was about to use a session which ends this very moment has the next one."""
+        self.cycle(self.client)
+        sessions = self.client.engine._sessions  # type: ignore[attr-defined]
+        honest = sessions.ready
+        ended: list[Session] = []
+
+        def late(claim: Claim, timeout: float) -> Session:
+            session: Session = honest(claim, timeout)
+            if not ended:
+                ended.append(session)
+                sessions.retire(session)
+                sessions._give_up(session)
+            return session
+
+        sessions.ready = late
+        lease = self.take(self.client.lock("x", ttl=LONG))
+        lease.ensure_held()
+        assert ended[0].gone
+        assert not ended[0].tenants
+        assert lease.release() is True

@@ -22,12 +22,17 @@ WITHDRAWN = 2.5  # R: seconds, and as long again as the longest fault: tries get
 
 
 def judge(
-    chronicle: Chronicle, guarantees: Guarantees, nemeses: Sequence[Nemesis]
+    chronicle: Chronicle,
+    guarantees: Guarantees,
+    nemeses: Sequence[Nemesis],
+    *,
+    on_a_log: bool = False,
 ) -> list[Verdict]:
-    """Return what each promise came to."""
+    """Return what each promise came to; see Harness.on_a_log."""
     records = Records(chronicle.records)
     bears = all(nemesis.promised(guarantees) for nemesis in nemeses)
-    fences = guarantees.fencing
+    whole = not (on_a_log and any(nemesis.forgets for nemesis in nemeses))
+    fences = guarantees.fencing and whole
     leases, lost = len(chronicle.acquired), lost_updates(chronicle)
     writes = sum(1 for entry in chronicle.entries if not entry.refused)
     refused = sum(1 for entry in chronicle.entries if entry.refused)
@@ -39,7 +44,7 @@ def judge(
         ("T", fences, tokens(records), ""),
         ("G", fences, guard(records), guarded),
         ("L1", True, loss(records, NOTICE), ""),
-        ("L2", True, liveness(records), ""),
+        ("L2", whole, liveness(records), ""),
         ("R", bears, releases(chronicle), ""),
         ("X", True, leaks(records), ""),
     )

@@ -286,7 +286,8 @@ class Run:
 
     def _judge(self) -> Report:
         chronicle = read_chronicle(self._folder)
-        verdicts = judge(chronicle, self._guarantees, self._nemeses)
+        on_a_log = self._harness.on_a_log
+        verdicts = judge(chronicle, self._guarantees, self._nemeses, on_a_log=on_a_log)
         return Report.make(self._setup, self._ttl, verdicts, chronicle, self._folder)
 
 

@@ -31,8 +31,8 @@ def restart(scene: Scene, dice: random.Random) -> None:
 
 def forget(scene: Scene, dice: random.Random) -> None:
     """Kill servers and start them with nothing."""
-    _settle(scene)
-    _hit(scene, "forget", scene.minority(dice), lambda part: part.restart(keep_data=False))
+    if not _settle(scene):
+        _hit(scene, "forget", scene.minority(dice), lambda part: part.restart(keep_data=False))
 
 
 def forget_all(scene: Scene, dice: random.Random) -> None:
@@ -42,8 +42,8 @@ def forget_all(scene: Scene, dice: random.Random) -> None:
 
 def flush(scene: Scene, dice: random.Random) -> None:
     """Delete everything."""
-    _settle(scene)
-    _hit(scene, "flush", scene.minority(dice), lambda part: part.flush())
+    if not _settle(scene):
+        _hit(scene, "flush", scene.minority(dice), lambda part: part.flush())
 
 
 def evict(scene: Scene, dice: random.Random) -> None:
@@ -58,7 +58,8 @@ def kick(scene: Scene, dice: random.Random) -> None:
 
 def roll_back(scene: Scene, dice: random.Random) -> None:
     """Copy the data, wait, and go on with the copy."""
-    _settle(scene)
+    if _settle(scene):
+        return
     parts = scene.minority(dice)
     for part in parts:
         part.keep_copy()
@@ -66,10 +67,10 @@ def roll_back(scene: Scene, dice: random.Random) -> None:
         _hit(scene, "roll-back", parts, lambda part: part.roll_back())
 
 
-def _settle(scene: Scene) -> None:
+def _settle(scene: Scene) -> bool:
     """Let leases come back to servers that were out of reach until now: a minority may forget, not
-    one minority while another has never heard of them."""
-    scene.wait(scene.harness.recovery)
+    one minority while another has never heard of them. Return whether the run is over."""
+    return scene.wait(scene.harness.recovery)
 
 
 def _hit(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import logging
 import os
@@ -93,6 +94,8 @@ async def _tell_remains(hands: Hands, diary: Diary, sockets: int) -> None:
         if (not left and more <= 0) or boot_clock() > end:
             break
         await hands.sleep(0.02)
+    if left:
+        faulthandler.dump_traceback(sys.stderr)  # into its log: where they are
     diary.note("closed", remains=[*left, *([f"{more} sockets"] if more > 0 else [])])
 
 

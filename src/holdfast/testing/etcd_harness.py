@@ -80,6 +80,7 @@ class SingleEtcdPart(EtcdPart):
 class _EtcdServers(Harness):
     """Some servers, each behind a proxy of its own."""
 
+    on_a_log = True
     shortest_ttl = 1.0  # etcd counts in seconds
     moment = 0.005
     part: type[EtcdPart] = EtcdPart

@@ -32,6 +32,7 @@ class Harness:
     brief: float = 0.06  # a wait in vain: longer than the first answer of all takes
     nodes: int = 1  # how many servers it has
     recovery: float = 0.0  # seconds until a server that forgot everything counts again
+    on_a_log: bool = False  # tokens and sessions live in a log: its loss is nobody's promise
     why_not: str = ""  # why it lacks hooks, in words that follow a colon
 
     def missing(self) -> str:

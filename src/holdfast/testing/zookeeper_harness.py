@@ -96,6 +96,7 @@ class SinglePart(ZooKeeperPart):
 class _ZooKeeperServers(Harness):
     """Servers behind proxies. The clients know the tick, so that long margins can be confirmed."""
 
+    on_a_log = True
     shortest_ttl = 1.5
     moment = 0.005
     brief = 0.3

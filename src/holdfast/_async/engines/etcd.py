@@ -125,6 +125,8 @@ class AsyncEtcdEngine(AsyncEngine):
                 if tenant is None:
                     session = await sessions.ready(claim, limit)
                     tenant = sessions.enter(claim, session)
+                    if tenant is None:
+                        continue  # it was given up meanwhile: the next one is ours
                 else:
                     await sessions.freshen(tenant, limit)
                 answer = await self._queue.ask(tenant, limit)

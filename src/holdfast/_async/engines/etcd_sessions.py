@@ -139,10 +139,13 @@ class AsyncSessions:
         self._worker.start()
         self._bell.ring()
 
-    def enter(self, claim: Claim, session: Session) -> Tenant:
-        """Take note of a claim that is about to be sent."""
+    def enter(self, claim: Claim, session: Session) -> Tenant | None:
+        """Take note of a claim that is about to be sent; None if the session has been given up."""
         tenant = Tenant(claim, session)
-        self.tenants[claim.owner] = session.tenants[claim.owner] = tenant
+        with self._mutex:  # or the session ends between a look at its tenants and this
+            if session.retired or session.gone:
+                return None
+            self.tenants[claim.owner] = session.tenants[claim.owner] = tenant
         return tenant
 
     def leave(self, tenant: Tenant) -> None:
@@ -234,8 +237,7 @@ class AsyncSessions:
         now = self._clock()
         if not session.tenants and (session.retired or now - session.used > IDLE):
             self.retire(session)
-            if not session.tenants:
-                await self._give_up(session)
+            await self._give_up(session)
             return
         session.due = now + session.seconds * CONFIRM_EVERY / 4
         share = CONFIRM_EVERY if len(self._link.settings.endpoints) > 1 else STALE_AFTER
@@ -251,9 +253,14 @@ class AsyncSessions:
             logger.exception("A lease could not be kept alive; that is tried again.")
 
     async def _give_up(self, session: Session) -> None:
-        session.gone = True
+        """End a session that has no tenants."""
         with self._mutex:
+            if session.tenants:
+                return
+            session.gone = True
             self._all.discard(session)
+            if self._open.get(session.place) is session:
+                del self._open[session.place]
         if session.stop is not None:
             session.stop()
         try:
@@ -305,5 +312,4 @@ class AsyncSessions:
         self._bell.ring()
         await self._worker.join(JOIN_PATIENCE)
         for session in list(self._all):
-            if not session.tenants:
-                await self._give_up(session)
+            await self._give_up(session)

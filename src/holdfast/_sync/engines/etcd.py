@@ -125,6 +125,8 @@ class EtcdEngine(Engine):
                 if tenant is None:
                     session = sessions.ready(claim, limit)
                     tenant = sessions.enter(claim, session)
+                    if tenant is None:
+                        continue  # it was given up meanwhile: the next one is ours
                 else:
                     sessions.freshen(tenant, limit)
                 answer = self._queue.ask(tenant, limit)
