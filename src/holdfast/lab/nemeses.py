@@ -114,7 +114,7 @@ _ALL = (
         "a server, or a minority of several, is killed and comes back with nothing",
         servers.forget,
         LOSS,
-        ("restart",),
+        ("forget",),
         forgets=True,
     ),
     Nemesis(
@@ -123,7 +123,7 @@ _ALL = (
         "all of several servers are killed at the same time and come back with nothing",
         servers.forget_all,
         LOSS,
-        ("restart",),
+        ("forget",),
         bearable=False,
         several=True,
         forgets=True,

@@ -32,12 +32,12 @@ def restart(scene: Scene, dice: random.Random) -> None:
 def forget(scene: Scene, dice: random.Random) -> None:
     """Kill servers and start them with nothing."""
     if not _settle(scene):
-        _hit(scene, "forget", scene.minority(dice), lambda part: part.restart(keep_data=False))
+        _hit(scene, "forget", scene.minority(dice), lambda part: part.forget())
 
 
 def forget_all(scene: Scene, dice: random.Random) -> None:
     """Kill all servers and start them with nothing."""
-    _hit(scene, "forget-all", scene.parts, lambda part: part.restart(keep_data=False))
+    _hit(scene, "forget-all", scene.parts, lambda part: part.forget())
 
 
 def flush(scene: Scene, dice: random.Random) -> None:

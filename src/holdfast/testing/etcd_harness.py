@@ -54,7 +54,14 @@ class EtcdPart(Harness):
 
 
 class SingleEtcdPart(EtcdPart):
-    """The only server of its cluster, which alone has all the data."""
+    """The only server of its cluster, which alone has all the data.
+
+    A member of several that has lost its data is refused by the others, as long as it has its name.
+    """
+
+    def forget(self) -> None:
+        """Kill it and start it with nothing."""
+        self.restart(keep_data=False)
 
     def keep_copy(self) -> None:
         """Copy its files while it writes them."""

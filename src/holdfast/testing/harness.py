@@ -73,6 +73,10 @@ class Harness:
 
     # --- Further faults, for the lab. ---
 
+    def forget(self) -> None:
+        """Kill the server and start it with nothing, where that is a thing that can be done."""
+        self._cannot("lose its server's data")
+
     def lab_urls(self, ttl: float) -> Sequence[str]:
         """Return URLs that suit leases of this TTL, with all options in them.
 

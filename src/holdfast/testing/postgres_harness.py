@@ -122,6 +122,10 @@ class PostgresHarness(Harness):
         """Kill it and start it again."""
         self.server.restart(keep_data=keep_data)
 
+    def forget(self) -> None:
+        """Kill it and start it with nothing."""
+        self.restart(keep_data=False)
+
     def keep_copy(self) -> None:
         """Copy its files at one instant: it stands still meanwhile."""
         self.server.pause()

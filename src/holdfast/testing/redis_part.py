@@ -78,6 +78,10 @@ class RedisPart(RedisWay):
         """Kill it and start it again."""
         self.server.restart(keep_data=keep_data)
 
+    def forget(self) -> None:
+        """Kill it and start it with nothing."""
+        self.restart(keep_data=False)
+
     def keep_copy(self) -> None:
         """Copy its files while it writes them: of the last command there may be only a part."""
         shutil.rmtree(self._copy, ignore_errors=True)

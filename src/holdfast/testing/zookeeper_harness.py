@@ -56,6 +56,10 @@ class ZooKeeperPart(Harness):
         """Kill it and start it again."""
         self.server.restart(keep_data=keep_data)
 
+    def forget(self) -> None:
+        """Kill it and start it with nothing."""
+        self.restart(keep_data=False)
+
     def flush(self) -> None:
         """Delete everything that is ours."""
         kazoo = KazooClient(f"{LOOPBACK}:{self.server.port}")
