@@ -278,6 +278,25 @@ class TestConnections(ZooKeeperSuite):
         assert second.token > lease.token
         assert second.release() is True
 
+    def test_server_that_lost_its_data(self) -> None:
+        """It refuses for ever who has seen more than it knows: that session is over, and the client
+        goes on with another."""
+        client = self.connect(connect_timeout=0.5)
+        ttl = self.harness.shortest_ttl
+        for _ in range(20):
+            self.cycle(client, ttl=ttl)
+        lease = self.take(client.lock("x", ttl=ttl))
+        self.server.restart(keep_data=False)
+        self.until_lost(lease)
+
+        def goes_on() -> bool:
+            try:
+                return self.cycle(client, ttl=ttl) > 0
+            except holdfast.EngineUnavailable:
+                return False
+
+        self.until(goes_on)
+
     def test_pause(self) -> None:
         """A server that stands still longer than the TTL: no `held` outlives its time, and who
         gets the lock afterwards has a larger token."""

@@ -26,6 +26,7 @@ from ..zookeeper_link.nodes import Node, Watches
 from .zookeeper_flight import Flight
 
 GOODBYE = 0.5  # seconds for a session to end in order
+TOO_LONG = 2.0  # TTLs without a connection, after which the session is over whatever comes
 GIVEN_UP = ("AUTH_FAILED", "CLOSED")  # the servers refuse us, or kazoo's thread has ended
 AT_ONCE = 100  # nodes that are looked after in one go
 
@@ -64,7 +65,8 @@ class Session:
         self._mutex = Mutex()
         self._started = False
         self._ended = False
-        self._given_up = False  # by kazoo, which does not come back from that
+        self._given_up = False  # kazoo does not come back from that
+        self._down_since = math.inf
         self._arrivals: list[Signal] = []
         self._guarded: dict[str, Node] = {}  # by path
         self._beats = 0
@@ -123,10 +125,20 @@ class Session:
                 if arrival in self._arrivals:
                     self._arrivals.remove(arrival)
         if not self.live:
+            self._consider()
             why = self._wiretap.trouble or f"no connection within {max(0.0, timeout):.3g} s"
             raise EngineUnavailable(
                 f"{self.location} cannot be reached: {why}.", engine=self.location
             )
+
+    def _consider(self) -> None:
+        """Give the session up if it is over by any reckoning: servers that have lost their data
+        refuse for ever who has seen more than they know, and a new session has seen nothing."""
+        with self._mutex:
+            if self.live or self._clock() - self._down_since < TOO_LONG * self.ttl:
+                return
+            self._given_up = True
+        self._changed("LOST")
 
     def flight(self) -> Flight:
         """Return requests to be sent together."""
@@ -178,10 +190,12 @@ class Session:
         connected = state == "CONNECTED"
         nodes: list[Node] = []
         with self._mutex:
+            self._down_since = math.inf if connected else min(self._down_since, self._clock())
             if state == "LOST":
                 nodes, self.nodes = list(self.nodes.values()), {}
                 self.not_after = -math.inf
-                self._given_up = str(self._kazoo.client_state) in GIVEN_UP
+                if str(self._kazoo.client_state) in GIVEN_UP:
+                    self._given_up = True
             arrivals: list[Signal] = []
             if connected or self.over:
                 arrivals, self._arrivals = self._arrivals, []

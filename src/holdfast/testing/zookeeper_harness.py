@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
+from kazoo.exceptions import NotEmptyError  # type: ignore[import-untyped]
 
 from .harness import Harness, defines
 from .servers import Proxy, ServerMissing, ZooKeeperServer, need, zookeeper_program
@@ -65,9 +66,13 @@ class ZooKeeperPart(Harness):
         kazoo = KazooClient(f"{LOOPBACK}:{self.server.port}")
         kazoo.start()
         try:
-            for name in kazoo.get_children("/"):
-                if name != "zookeeper":
-                    kazoo.delete(f"/{name}", recursive=True)
+            for name in set(kazoo.get_children("/")) - {"zookeeper"}:
+                while True:
+                    try:
+                        kazoo.delete(f"/{name}", recursive=True)
+                        break
+                    except NotEmptyError:
+                        pass  # somebody came in meanwhile
         finally:
             kazoo.stop()
             kazoo.close()

@@ -37,7 +37,7 @@ PACE = 0.1  # of the session, between signs of life
 PATIENCE = 0.25  # of the session, without an answer
 LEAST_PATIENCE = 0.5  # seconds
 GREETING = 1 / 6  # of the session, for a new connection
-LEAST_GREETING = 1.0  # seconds
+LEAST_GREETING, MOST_GREETING = 1.0, 3.0  # seconds; one that is just starting may never greet
 GRAIN = 1 / 16  # of the settling: answers closer together than that are one
 REMEMBERED = 64  # answers; more than come before one of them has settled
 SLICE = 0.05  # seconds between looks whether to stop, where nobody can wake us
@@ -68,7 +68,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]
             self.settling = min(self.settling, SETTLING_TICKS * tick)
         self._pace = PACE * ttl
         self._patience = max(LEAST_PATIENCE, PATIENCE * ttl)
-        self._greeting = max(LEAST_GREETING, GREETING * ttl)
+        self._greeting = min(max(LEAST_GREETING, GREETING * ttl), MOST_GREETING)
         self._grain = GRAIN * self.settling
         self._heard: deque[tuple[float, float]] = deque(maxlen=REMEMBERED)  # asked, answered
         self._greeted_from = -math.inf  # when the present connection's first word was sent
