@@ -10,6 +10,8 @@ from .handle import Handle, NotHeld
 
 TTL = 30.0  # seconds
 
+LONGEST = 160  # characters of what others say
+
 OURS, FLOOR, PEER = "ours", "floor", "peer"
 
 
@@ -55,8 +57,8 @@ def why_not(error: Exception) -> str:
     """Return what to say of a contestant that raised this."""
     if isinstance(error, ModuleNotFoundError):
         return f"is not installed here ({error.name})"
-    text = " ".join(str(error).split())
-    return f"failed: {type(error).__name__}: {text}"
+    text = str(error).splitlines()[0] if str(error).strip() else "it said nothing more"
+    return f"failed: {type(error).__name__}: {text[:LONGEST]}"
 
 
 def insisting(acquire: Callable[[], object]) -> Callable[[], object]:

@@ -38,7 +38,7 @@ def _pin(process: int, cores: Iterable[int]) -> None:
     if process == 0:
         os.sched_setaffinity(0, cores)
         return
-    for one in (process, *_offspring(process)):
+    for one in (process, *offspring(process)):
         try:
             for thread in os.listdir(f"/proc/{one}/task"):
                 os.sched_setaffinity(int(thread), cores)
@@ -46,7 +46,8 @@ def _pin(process: int, cores: Iterable[int]) -> None:
             pass  # it has ended meanwhile
 
 
-def _offspring(process: int) -> list[int]:
+def offspring(process: int) -> list[int]:
+    """Return all processes that a process has started, and those that they have."""
     found: list[int] = []
     for path in Path(f"/proc/{process}/task").glob("*/children"):
         try:
@@ -54,5 +55,5 @@ def _offspring(process: int) -> list[int]:
         except (FileNotFoundError, ProcessLookupError):
             continue
         for child in children:
-            found += [child, *_offspring(child)]
+            found += [child, *offspring(child)]
     return found

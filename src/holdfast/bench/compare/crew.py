@@ -94,25 +94,17 @@ class Member:
             raise CrewFailed(said["problem"], clean=True)
         return said
 
-    def close(self, patience: float) -> None:
-        """End it: by closing its input, or by force."""
+    def kill(self) -> None:
+        """End it at once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
+        self.process.kill()
         try:
             self.process.stdin.close()
         except OSError:
             pass  # it is gone, with something unread
-        try:
-            self.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        self.process.wait()
         self.process.stdout.close()
-
-    def kill(self) -> None:
-        """End it at once."""
-        self.process.kill()
-        self.close(GRACE)
 
     def _code(self) -> int:
         return self.process.wait()
@@ -129,7 +121,7 @@ class Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.dismiss()
 
     @property
     def members(self) -> list[Member]:
@@ -174,22 +166,20 @@ class Crew:
         except CrewFailed:
             self.dismiss()
 
+    def kill(self, member: Member) -> None:
+        """End one of them at once."""
+        self._members.remove(member)
+        member.kill()
+
     def dismiss(self) -> None:
-        """End all at once: what one of them was doing is unknown. New ones come when needed."""
+        """End all at once; new ones come when they are needed.
+
+        Nothing is worth being closed in order: servers and files are thrown away as well.
+        """
         for member in self._members:
             member.process.kill()
-        self.close()
-
-    def close(self) -> None:
-        """End all processes, each with time to close what it has open."""
         for member in self._members:
-            assert member.process.stdin is not None
-            try:
-                member.process.stdin.close()
-            except OSError:
-                pass
-        for member in self._members:
-            member.close(GRACE)
+            member.kill()
         self._members = []
 
 

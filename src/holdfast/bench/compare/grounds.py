@@ -92,8 +92,15 @@ def redis_ground(stack: ExitStack, engine: str, nodes: int, program: str) -> Gro
     from ...testing.servers import RedisServer
 
     servers = [stack.enter_context(RedisServer(program)) for _ in range(nodes)]
+    stack.callback(_end_together, servers)
     addresses = tuple(addresses_of(servers))
     return Ground(Place(engine, url_of(addresses), addresses), servers, _version(program, "-v"))
+
+
+def _end_together(servers: Sequence[ServerProcess]) -> None:
+    for server in servers:
+        if server.running:
+            server.terminate()
 
 
 def _zookeeper(stack: ExitStack) -> Ground:

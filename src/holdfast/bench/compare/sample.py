@@ -12,7 +12,7 @@ from .histogram import Histogram
 from .load import HOT, Load
 
 ACQUIRE, RELEASE, PAIR = "acquire", "release", "pair"
-RESPONSE, READ, WRITE, HANDOVER, LOCKS = "response", "read", "write", "handover", "locks"
+RESPONSE, READ, WRITE, HANDOVER, LOCKS = "response", "read", "write", "hand-over", "locks"
 
 
 class Turn(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..async_contestant import AsyncHandle
 from .load import Load
 from .sample import Turn
-from .threads import CLOCK
+from .threads import CLOCK, MOST
 
 
 async def run_tasks(
@@ -19,7 +19,9 @@ async def run_tasks(
     async def work(handle: AsyncHandle) -> list[Turn]:
         turns = []
         await asyncio.sleep(max(0, start - CLOCK()) / 1e9)
-        while (started := CLOCK()) < end:
+        for _ in range(load.turns or MOST):
+            if (started := CLOCK()) >= end:
+                break
             await handle.acquire()
             held = CLOCK()
             await handle.release()

@@ -116,7 +116,9 @@ def _unserved(load: Load, taken: int, start: int, end: int) -> int:
 def _mixed_loop(load: Load, number: int, handles: Handles, turns: list[Turn], end: int) -> None:
     read, write = handles
     dice = random.Random(load.first + number)
-    while (started := CLOCK()) < end:
+    for _ in range(load.turns or MOST):
+        if (started := CLOCK()) >= end:
+            return
         reads = dice.random() < (load.reads or 0)
         acquire, release = read if reads else write
         acquire()
@@ -128,7 +130,9 @@ def _mixed_loop(load: Load, number: int, handles: Handles, turns: list[Turn], en
 def _request_loop(load: Load, handles: Handles, turns: list[Turn], end: int) -> None:
     takes: list[Callable[[], object]] = [handle.acquire for handle in handles]
     gives = [handle.release for handle in reversed(handles)]
-    while (started := CLOCK()) < end:
+    for _ in range(load.turns or MOST):
+        if (started := CLOCK()) >= end:
+            return
         for take in takes:
             take()
         held = CLOCK()

@@ -40,6 +40,8 @@ class Worker:
         self._blocking: dict[str, Contestant] = {}
         self._awaited: dict[str, tuple[AsyncContestant, AsyncExitStack]] = {}
         self._handles: dict[Any, Any] = {}
+        self._kept: list[Handle] = []
+        self._opening = threading.Lock()
 
     def obey(self, order: Order) -> Answer:
         """Do what a line says."""
@@ -103,34 +105,41 @@ class Worker:
 
     def _open(self, order: Order) -> Contestant:
         identity = _identity(order)
-        if identity not in self._blocking:
-            kind = _find(order["who"])
-            self._blocking[identity] = kind(self._stack, Place(*order["place"]), order["ttl"])
-        return self._blocking[identity]
+        with self._opening:
+            if identity not in self._blocking:
+                kind = _find(order["who"])
+                self._blocking[identity] = kind(self._stack, Place(*order["place"]), order["ttl"])
+            return self._blocking[identity]
 
     # --- A holder that is killed, and those who wait for what it has. ---
 
     def _hold(self, order: Order) -> Answer:
         """Take a lock of each contestant, and keep it for as long as this process lives."""
-        return {"problems": _for_each(order, lambda one: self._take(one).acquire())}
+
+        def hold(one: Order) -> None:
+            handle = self._take(one)
+            self._kept.append(handle)  # some give back what nobody refers to any more
+            handle.acquire()
+
+        return {"problems": _for_each(order, hold)}
 
     def _wait(self, order: Order) -> Answer:
         """Take a lock of each contestant, all at the same time; say when each was had."""
-        held: dict[str, int] = {}
-        handles: dict[str, Handle] = {}
+        held: list[tuple[str, int]] = []
+        handles: list[tuple[Order, Handle]] = []
 
         def prepare(one: Order) -> None:
-            handles[one["who"]] = self._take(one)
+            handles.append((one, self._take(one)))
 
         def wait(one: Order) -> None:
-            handles[one["who"]].acquire()
-            held[one["who"]] = CLOCK()
-            handles[one["who"]].release()
+            handle = next(handle for its, handle in handles if its is one)
+            handle.acquire()
+            held.append((one["who"], CLOCK()))
+            handle.release()
 
         problems = _for_each(order, prepare)
         _say({"ready": True})
-        rest = [one for one in order["orders"] if one["who"] in handles]
-        problems |= _for_each({"orders": rest}, wait)
+        problems |= _for_each({"orders": [one for one, _ in handles]}, wait)
         return {"held": held, "problems": problems}
 
     def _take(self, order: Order) -> Handle:
@@ -236,7 +245,6 @@ def main() -> None:
         except Exception as error:
             answer = {"problem": why_not(error)}
         _say(answer)
-    worker.obey({"do": "close"})
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> Exception:
