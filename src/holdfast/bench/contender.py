@@ -16,6 +16,7 @@ from typing import Any
 
 from .. import connect
 from .contestant import TTL, Contestant, Place, why_not
+from .handle import NotHeld
 from .peers.redis_ones import PythonRedisLock, RedlockPy
 from .redis_servers import url_of
 
@@ -49,7 +50,10 @@ def _peer(kind: type[Contestant]) -> Callable[[ExitStack, Sequence[str]], MakeTu
             acquire, release = theirs.lock(key)
 
             def turn() -> bool:
-                acquire()
+                try:
+                    acquire()
+                except NotHeld:
+                    return False
                 release()
                 return True
 
@@ -60,10 +64,16 @@ def _peer(kind: type[Contestant]) -> Callable[[ExitStack, Sequence[str]], MakeTu
     return open_peer
 
 
+class _TryOnce(RedlockPy):
+    """It gives up by itself, and so it shall: a round has to end."""
+
+    patience = 0.0
+
+
 KINDS: dict[str, Callable[[ExitStack, Sequence[str]], MakeTurn]] = {
     "holdfast": _holdfast,
     "python-redis-lock": _peer(PythonRedisLock),
-    "redlock-py": _peer(RedlockPy),
+    "redlock-py": _peer(_TryOnce),
 }
 
 

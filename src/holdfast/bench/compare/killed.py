@@ -11,7 +11,7 @@ from .load import Load
 from .sample import Sample
 from .stage import Result, Stage
 
-TTL, QUICK_TTL = 3.0, 1.5  # seconds
+TTL, QUICK_TTL = 3.0, 2.0  # seconds, whole ones: some contestants take no others
 KEYS = ("killed/even", "killed/odd")  # two at the same time: halves
 SETTLE = 0.3  # seconds, for those who wait to be in line
 

@@ -37,7 +37,7 @@ def _cpu() -> str:
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the installed version of each distribution; those that are missing are left out."""
     found = {}
-    for name in sorted(set(packages)):
+    for name in sorted(set(packages) - {""}):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

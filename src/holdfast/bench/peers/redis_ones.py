@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from typing import Any
 
@@ -56,6 +57,7 @@ class RedlockPy(_OnRedis):
 
     name = "redlock-py"
     package = "redlock-py"
+    patience = PATIENCE
 
     def open(self) -> None:
         """Make the manager of all servers."""
@@ -65,14 +67,13 @@ class RedlockPy(_OnRedis):
     def lock(self, key: str) -> Handle:
         """See Contestant."""
         held: list[Any] = []
-        tries = int(PATIENCE)  # each about half a second
 
         def acquire() -> None:
-            for _ in range(tries):
-                if got := self._manager.lock(f"redlock-py/{key}", int(self.ttl * 1000)):
-                    held.append(got)
-                    return
-            raise NotHeld
+            end = time.monotonic() + self.patience
+            while not (got := self._manager.lock(f"redlock-py/{key}", int(self.ttl * 1000))):
+                if time.monotonic() > end:
+                    raise NotHeld
+            held.append(got)
 
         return Handle(acquire, lambda: self._manager.unlock(held.pop()))
 
