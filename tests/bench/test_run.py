@@ -147,6 +147,7 @@ def test_every_engine_has_all_that_was_asked_for() -> None:
         *("one key, 100 clients", "a key each, 100 tasks", "a key each, 100 processes"),
     }
     assert {step.scenario for step in steps if step.engine == "etcd"} == {
+        "node killed",
         *("pair", "own keys", "hot key", "mix", "open loop", "request", "round trips"),
         *("renewal", "holder killed"),
     }

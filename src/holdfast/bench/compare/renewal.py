@@ -15,7 +15,6 @@ from .stage import Result, Stage
 TTL, QUICK_TTL = 6.0, 1.5  # seconds; leases are renewed every third of it
 LEASES, QUICK_LEASES = 1_000, 100
 LONG = 30.0  # the usual TTL
-HALVES = 2
 
 
 def keep_leases(stage: Stage, load: Load, seconds: float) -> list[Result]:
@@ -24,25 +23,24 @@ def keep_leases(stage: Stage, load: Load, seconds: float) -> list[Result]:
     result, member = Result(Ours), stage.crew.first
     patience = max(0.5, seconds / 3)
     try:
-        for _ in range(1 if stage.quick else HALVES):
-            order = order_for(Ours, stage.ground.place, ttl, do="keep")
-            # A whole number of periods: what is due is due in every one of them.
-            watch = ttl / 3 if stage.quick else ttl * 2 / 3
-            member.order({**order, "leases": leases, "patience": patience, "seconds": watch})
-            member.answer(patience + 4 * GRACE)
-            before = cpu_seconds(stage.ground.pids)
-            member.tell("go")
-            said = member.answer(watch + GRACE)
-            server = cpu_seconds(stage.ground.pids) - before
-            member.answer(4 * GRACE)
-            if said["kept"] < said["leases"]:
-                raise CrewFailed(f"failed: only {said['kept']} of {said['leases']} leases lasted")
-            renewals = said["leases"] * said["passed"] / (ttl / 3)
-            client = said["busy"] / renewals * 1e6
-            extra = {"client CPU": client, "server CPU": server / renewals * 1e6}
-            extra["client share"] = client / 1e3 / (LONG / 3) * 100
-            result.samples.append(Sample(1.0, [0], extra=extra))
-            result.note = f"{said['leases']:,} leases, ttl={ttl:g} s, renewed every third of it"
+        order = order_for(Ours, stage.ground.place, ttl, do="keep")
+        # A whole number of periods: what is due is due in every one of them.
+        watch = ttl / 3 if stage.quick else ttl * 2 / 3
+        member.order({**order, "leases": leases, "patience": patience, "seconds": watch})
+        member.answer(patience + 4 * GRACE)
+        before = cpu_seconds(stage.ground.pids)
+        member.tell("go")
+        said = member.answer(watch + GRACE)
+        server = cpu_seconds(stage.ground.pids) - before
+        member.answer(4 * GRACE)
+        if said["kept"] < said["leases"]:
+            raise CrewFailed(f"failed: only {said['kept']} of {said['leases']} leases lasted")
+        renewals = said["leases"] * said["passed"] / (ttl / 3)
+        client = said["busy"] / renewals * 1e6
+        extra = {"client CPU": client, "server CPU": server / renewals * 1e6}
+        extra["client share"] = client / 1e3 / (LONG / 3) * 100
+        result.samples.append(Sample(1.0, [0], extra=extra))
+        result.note = f"{said['leases']:,} leases, ttl={ttl:g} s, renewed every third of it"
     except CrewFailed as failed:
         stage.crew.dismiss()
         result.problem = stage.ground.problem() or str(failed)

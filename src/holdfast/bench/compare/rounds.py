@@ -44,7 +44,8 @@ def take_turns(
         for number in range(MOST_ROUNDS):
             able = [result for result in results if not result.problem]
             began = time.monotonic()
-            if not able or (number >= HALVES and began + needed > end):
+            late = end + seconds if number < HALVES else end - needed
+            if not able or (number and began > late):
                 break
             for result in able if number % 2 == 0 else reversed(able):
                 _try(stage, result, where, load, each, warm)

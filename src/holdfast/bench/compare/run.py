@@ -116,6 +116,8 @@ class _Run:
             stage.crew.dismiss()
             why = stage.ground.problem() or f"failed: {type(error).__name__}: {error}"
             results = [Result(Ours, problem=why)]
+        if step.crowded:
+            stage.crew.dismiss()  # with hundreds of connections that nobody needs any more
         self._add(step, results, stage)
 
     def _add(self, step: Step, results: Sequence[Result], stage: Stage | None) -> None:

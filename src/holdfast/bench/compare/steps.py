@@ -9,7 +9,8 @@ from typing import Any
 from .document import Settings
 from .killed import kill_holders
 from .load import HOT, PROCESSES, TASKS, THREADS, Load
-from .nodes import kill_node, on_nodes
+from .node_death import kill_node
+from .nodes import on_nodes
 from .renewal import keep_leases
 from .rounds import style_for, take_turns
 from .stage import Result, Stage
@@ -77,10 +78,18 @@ class Step:
     ratios: tuple[str, ...]
     weight: float = 1.0
 
+    @property
+    def crowded(self) -> bool:
+        """Whether it has more clients than usual."""
+        return self.load.clients > CROWD
+
 
 def plan(settings: Settings) -> list[Step]:
-    """Return all steps, engine by engine."""
-    return [step for engine in settings["engines"] for step in _of_engine(engine, settings)]
+    """Return all steps, engine by engine; crowds come last, they take longest."""
+    steps = []
+    for engine in settings["engines"]:
+        steps += sorted(_of_engine(engine, settings), key=lambda step: step.crowded)
+    return steps
 
 
 def _of_engine(engine: str, settings: Settings) -> list[Step]:
@@ -115,7 +124,15 @@ def _of_engine(engine: str, settings: Settings) -> list[Step]:
     if engine != "memory":
         killed = "holder killed"
         steps.append(Step(engine, KILLED, killed, Load(), kill_holders, ("recovery",), 1.5))
-    return steps + (_of_redlock(quick) if engine == "redlock" else [])
+    if engine == "redlock":
+        steps += _of_redlock(quick)
+    elif engine in ("zookeeper", "etcd") and not quick:  # three servers take seconds to start
+        steps.append(_node_killed(engine, "leader of 3 killed"))
+    return steps
+
+
+def _node_killed(engine: str, label: str) -> Step:
+    return Step(engine, NODE_KILLED, label, Load(), kill_node, ("stall",), 1.5)
 
 
 def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> list[Step]:
@@ -170,8 +187,7 @@ def _of_redlock(quick: bool) -> list[Step]:
         Step(scenario=NODES, label=label, measure=measure, ratios=ratio, **made)
         for label, measure in variants.items()
     ]
-    killed = "1 of 5 nodes killed"
-    steps.append(Step("redlock", NODE_KILLED, killed, Load(), kill_node, ("stall",), 1.5))
+    steps.append(_node_killed("redlock", "1 of 5 nodes killed"))
     label, load = f"5 nodes, {CLAIMED} clients in processes", Load(PROCESSES, CLAIMED)
     figures = ("pairs/s", "acquire p50")
     return [*steps, Step("redlock", SET_UP, label, load, most, figures, 1.5)]
