@@ -17,6 +17,7 @@ from .load import Load
 from .sample import Sample, joined
 
 GRACE = 10.0  # seconds that a process may take beyond what it was asked for
+SHORTLY = 2.0  # seconds in which who has nothing to do ends
 SOON = 0.01  # seconds from an order to its start, so that all begin together
 
 AnyContestant = type[Contestant] | type[AsyncContestant]
@@ -94,17 +95,25 @@ class Member:
             raise CrewFailed(said["problem"], clean=True)
         return said
 
-    def kill(self) -> None:
-        """End it at once."""
+    def end(self, patience: float = SHORTLY) -> None:
+        """Let it end by itself, which it does at once unless it is busy; else kill it."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.kill()
         try:
             self.process.stdin.close()
         except OSError:
             pass  # it is gone, with something unread
-        self.process.wait()
+        try:
+            self.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
         self.process.stdout.close()
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.process.kill()
+        self.end()
 
     def _code(self) -> int:
         return self.process.wait()
@@ -121,7 +130,9 @@ class Crew:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.dismiss()
+        for member in self._members:
+            member.end()
+        self._members = []
 
     @property
     def members(self) -> list[Member]:
@@ -136,20 +147,29 @@ class Crew:
         return self.members[0]
 
     def run(
-        self, kind: AnyContestant, place: Place, load: Load, seconds: float, warm: float = 0.0
+        self,
+        kind: AnyContestant,
+        place: Place,
+        load: Load,
+        seconds: float,
+        warm: float = 0.0,
+        patience: float = PATIENCE + GRACE,
     ) -> Sample:
-        """Return what a contestant did under a load; `CrewFailed` says why it did not."""
+        """Return what a contestant did under a load; `CrewFailed` says why it did not.
+
+        `patience` is how long it may take beyond what it was asked for.
+        """
         shares = load.shares(self.size)
         crew = self.members[: len(shares)]
         try:
             for member, share in zip(crew, shares, strict=True):
                 order = order_for(kind, place, do="load", load=share.document())
                 member.order({**order, "warm": warm, "seconds": seconds})
-            _hear_all(crew, PATIENCE + GRACE)
+            _hear_all(crew, patience)
             start = time.monotonic_ns() + int(SOON * 1e9)
             for member in crew:
                 member.tell(str(start))
-            limit = warm + seconds * 2 + PATIENCE + GRACE
+            limit = warm + seconds * 2 + patience
             return joined([Sample.read(answer) for answer in _hear_all(crew, limit)])
         except CrewFailed as failed:
             if failed.clean and len(crew) == 1:

@@ -102,7 +102,7 @@ def _once(trial: Trial, results: Sequence[Result]) -> None:
                 crew.run(kind, cluster.place, Load(turns=TRIAL), 0.0)
             finally:
                 begun.wait(PATIENCE + GRACE)  # also who failed lets the others begin
-            return crew.run(kind, cluster.place, Load(), trial.seconds)
+            return crew.run(kind, cluster.place, Load(), trial.seconds, patience=trial.seconds)
 
     with ExitStack() as stack:
         cluster = trial.make(stack)

@@ -118,8 +118,8 @@ def lines(rows: Sequence[Row], figure: str, colours: Mapping[str, str], across: 
         return ""
     values = [value for some in points.values() for _, value in some]
     counts = sorted({clients for some in points.values() for clients, _ in some})
-    height = 220
-    down = axis_over(values, height - BOTTOM, TOP)
+    height = 230
+    down = axis_over(values, height - BOTTOM - 10, TOP)
     right = Axis(counts[0], max(counts[-1], counts[0] * 2), LEFT + 8, WIDTH - RIGHT - 8)
     parts = [_open(height, f"{figure} by {across}")]
     for value in down.decades():
@@ -127,8 +127,8 @@ def lines(rows: Sequence[Row], figure: str, colours: Mapping[str, str], across: 
         parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
         parts.append(_label(LEFT - 6, y + 4, short(value), "end"))
     for count in counts:
-        parts.append(_label(right.at(count), height - 10, str(count), "middle"))
-    parts.append(_label(WIDTH - RIGHT, height - 0.5, across, "end"))
+        parts.append(_label(right.at(count), height - 20, str(count), "middle"))
+    parts.append(_label(WIDTH - RIGHT, height - 5, across, "end"))
     for name, some in points.items():
         path = " ".join(f"{right.at(x)},{down.at(y)}" for x, y in sorted(some))
         told = ", ".join(f"{short(y)}/s with {x}" for x, y in sorted(some))

@@ -13,9 +13,10 @@ from .stage import Result, Stage
 
 TRIAL = 3  # turns of each client: connections, scripts, tables, what Java compiles
 LEAST, MOST = 0.05, 0.5  # seconds of one contestant in one round
-LEAST_HOT = 0.15  # the lock has to go round
+LEAST_LONG = 0.15  # where a lock has to go round, or a request takes long
 ROUNDS, QUICK_ROUNDS = 16, 4
 MOST_ROUNDS = 40
+FEW = 10  # clients
 HALVES = 2  # rounds that there are in any case
 MARGIN = 0.02  # seconds that a round takes besides
 
@@ -57,7 +58,8 @@ def take_turns(
 def _seconds_each(stage: Stage, results: Sequence[Result], load: Load, left: float) -> float:
     able = sum(not result.problem for result in results)
     rounds = QUICK_ROUNDS if stage.quick else ROUNDS
-    least = LEAST_HOT if load.keys == HOT else LEAST
+    long = load.keys == HOT or load.work or load.clients > FEW
+    least = LEAST_LONG if long else LEAST
     return max(least, min(MOST, left / max(1, able * rounds) - MARGIN))
 
 

@@ -172,7 +172,7 @@ def _open_loop(engine: str) -> Step:
 def _request(engine: str, count: int) -> Step:
     words = "1 lock" if count == 1 else f"{count} locks"
     label = f"request of {WORK * 1000:g} ms with {words}"
-    return Step(engine, REQUEST, label, Load(locks=count, work=WORK), most, ("pair p50",), 0.7)
+    return Step(engine, REQUEST, label, Load(locks=count, work=WORK), most, (), 0.7)
 
 
 def _of_redlock(quick: bool) -> list[Step]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import sys
 import threading
 import time
@@ -245,6 +246,8 @@ def main() -> None:
         except Exception as error:
             answer = {"problem": why_not(error)}
         _say(answer)
+    # Nothing is worth being closed in order: servers and files are thrown away as well.
+    os._exit(0)
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> Exception:

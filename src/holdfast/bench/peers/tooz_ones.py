@@ -19,9 +19,12 @@ class Tooz(Contestant):
 
     def open(self) -> None:
         """Start a coordinator."""
-        address = self.place.addresses[0] if self.place.addresses else ""
+        all_of_them = self.place.addresses
         url = self.scheme.format(
-            address=address, folder=self.place.folder, ttl=max(1, int(self.ttl))
+            address=all_of_them[0] if all_of_them else "",
+            addresses=",".join(all_of_them),
+            folder=self.place.folder,
+            ttl=max(1, int(self.ttl)),
         )
         # A member's name must be its own; two processes have two.
         member = f"member-{id(self)}-{import_module('os').getpid()}".encode()

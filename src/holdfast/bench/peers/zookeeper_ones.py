@@ -50,4 +50,4 @@ class ToozZooKeeper(Tooz):
     """tooz on ZooKeeper, over kazoo's lock."""
 
     lacks = "no token"
-    scheme = "zookeeper://{address}?timeout={ttl}"
+    scheme = "zookeeper://{addresses}?timeout={ttl}"
