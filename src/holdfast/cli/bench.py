@@ -11,7 +11,7 @@ from ..bench.compare.document import Document
 from ..bench.compare.page import page
 from ..bench.compare.run import CLIENTS, ENGINES, FULL, QUICK, compare, settings_for
 from ..bench.compare.tables import markdown
-from ..bench.compare.words import behind, ratio_text, summary, unable, verdict
+from ..bench.compare.words import behind, both_figures, ratio_text, summary, unable, verdict
 from .base import hear_the_library, say, wrong_usage
 from .bench_agree import agree_
 from .bench_floor import floor
@@ -112,6 +112,7 @@ def _write(file: Path | None, text: str) -> None:
 
 def show(document: Document) -> None:
     """Print the ratios, where ours is behind, and what could not run."""
+    figures = both_figures(document)
     rows = [
         [
             Cell(ratio["engine"], "bold"),
@@ -119,10 +120,11 @@ def show(document: Document) -> None:
             Cell(ratio["figure"]),
             Cell(f"{ratio['value']:.2f}"),
             Cell(ratio_text(ratio), STYLES.get(verdict(ratio), "") if ratio["stable"] else "dim"),
+            *(Cell(one) for one in figures(ratio)),
         ]
         for ratio in document["ratios"]
     ]
-    show_table(("ENGINE", "WHAT", "BY", "OURS ÷ THEIRS", ""), rows)
+    show_table(("ENGINE", "WHAT", "BY", "OURS ÷ THEIRS", "", "OURS", "THEIRS"), rows)
     for row in unable(document):
         say(f"{row['engine']}, {row['label']}, {row['contestant']}: {row['problem']}")
     for ratio in behind(document):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 from .document import Document, Ratio, Row
@@ -11,8 +11,10 @@ from .plots import STYLE, classes, distributions, legend, lines, rows_of
 from .tables import shown_columns
 from .words import (
     METHOD,
+    Both,
     behind,
     blocks,
+    both_figures,
     circumstances,
     figure_text,
     ratio_text,
@@ -72,10 +74,11 @@ def _body(document: Document) -> Iterator[str]:
     yield _list(circumstances(document), "small")
     yield "<h2>Ratios</h2>"
     yield _behind(document)
+    figures = both_figures(document)
     for engine in _engines(document):
         ratios = [ratio for ratio in document["ratios"] if ratio["engine"] == engine]
         yield f"<details open><summary><b>{escape(engine)}</b>: {_counts(ratios)}</summary>"
-        yield _ratio_table(ratios)
+        yield _ratio_table(ratios, figures)
         yield "</details>"
     yield "<h2>Plots</h2>"
     for engine in _engines(document):
@@ -118,15 +121,20 @@ def _behind(document: Document) -> str:
     return f"<p>Where ours is behind a peer:</p><ul>{items}</ul>"
 
 
-def _ratio_table(ratios: Sequence[Ratio]) -> str:
+def _ratio_table(ratios: Sequence[Ratio], figures: Callable[[Ratio], Both]) -> str:
     rows = [
         f'<tr class="{"" if ratio["stable"] else "unstable"}">'
         f'<td class="n">{ratio["value"]:.2f}</td>'
         f'<td class="{verdict(ratio)}">{escape(ratio_text(ratio))}</td>'
-        f"<td>{escape(ratio['label'])}</td><td>{escape(ratio['figure'])}</td></tr>"
+        f"<td>{escape(ratio['label'])}</td><td>{escape(ratio['figure'])}</td>"
+        + "".join(f'<td class="n">{escape(one)}</td>' for one in figures(ratio))
+        + "</tr>"
         for ratio in ratios
     ]
-    head = '<tr><th class="n">ours ÷ theirs</th><th></th><th>what</th><th>by</th></tr>'
+    head = (
+        '<tr><th class="n">ours ÷ theirs</th><th></th><th>what</th><th>by</th>'
+        '<th class="n">ours</th><th class="n">theirs</th></tr>'
+    )
     return f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>'
 
 

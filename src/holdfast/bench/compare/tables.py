@@ -10,6 +10,7 @@ from .words import (
     METHOD,
     behind,
     blocks,
+    both_figures,
     circumstances,
     figure_text,
     ratio_text,
@@ -50,7 +51,7 @@ def shown_columns(rows: Sequence[Row]) -> list[str]:
 def markdown(document: Document) -> str:
     """Return the whole report."""
     parts = ["# What locks cost", summary(document), *circumstances(document)]
-    parts += ["## Ratios", _ratio_table(document["ratios"])]
+    parts += ["## Ratios", _ratio_table(document)]
     if lines := [_line(ratio) for ratio in behind(document)]:
         parts += ["## Where ours is behind a peer", "\n".join(lines)]
     parts.append("## Figures")
@@ -73,14 +74,16 @@ def _name(row: Row) -> str:
     return f"{row['engine']}, {row['label']}, {_cell(row['contestant'])}"
 
 
-def _ratio_table(ratios: Sequence[Ratio]) -> str:
-    lines = ["| engine | what | by | ours ÷ theirs | |", "|---|---|---|---:|---|"]
-    for ratio in ratios:
+def _ratio_table(document: Document) -> str:
+    lines = ["| engine | what | by | ours ÷ theirs | | ours | theirs |"]
+    lines.append("|---|---|---|---:|---|---:|---:|")
+    figures = both_figures(document)
+    for ratio in document["ratios"]:
         words = ratio_text(ratio)
         if verdict(ratio) == "behind":
             words = f"**{words}**"
         cells = (ratio["engine"], ratio["label"], ratio["figure"], f"{ratio['value']:.2f}", words)
-        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+        lines.append(f"| {' | '.join(map(_cell, (*cells, *figures(ratio))))} |")
     return "\n".join(lines)
 
 

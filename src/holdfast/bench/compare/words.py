@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..contestant import FLOOR
 from .document import Document, Ratio, Row
 from .figures import FIGURES
+from .ours import Ours
 
 LEVEL = 1.005  # what rounds to 1.00× is level
 AHEAD, BEHIND, EVEN, BESIDE_FLOOR = "ahead", "behind", "level", "floor"
@@ -61,6 +64,24 @@ def ratio_text(ratio: Ratio) -> str:
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value < 10 else short(value)
+
+
+Both = tuple[str, str]
+
+
+def both_figures(document: Document) -> Callable[[Ratio], Both]:
+    """Return a function that gives both figures of a ratio, ours first, as people read them."""
+    found = {
+        (row["engine"], row["label"], row["contestant"]): row["figures"] for row in document["rows"]
+    }
+
+    def look_up(ratio: Ratio) -> Both:
+        where = (ratio["engine"], ratio["label"])
+        ours, theirs = (found.get((*where, who), {}) for who in (Ours.name, ratio["contestant"]))
+        name = ratio["figure"]
+        return figure_text(name, ours.get(name)), figure_text(name, theirs.get(name))
+
+    return look_up
 
 
 def behind(document: Document) -> list[Ratio]:
