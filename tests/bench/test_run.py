@@ -64,7 +64,7 @@ def test_redis_with_peers(short: None) -> None:
         assert ours["contended/free"] is not None
     trips = rows_of(document, "round trips")
     if not trips["holdfast"]["problem"]:
-        assert trips["holdfast"]["figures"]["requests/pair"] == 2
+        assert trips["holdfast"]["figures"]["requests/pair"] == pytest.approx(2, abs=0.3)
 
 
 def test_a_peer_that_cannot_run_says_why(short: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
@@ -48,7 +49,12 @@ def keep_leases(stage: Stage, load: Load, seconds: float) -> list[Result]:
 
 
 def cpu_seconds(processes: list[int]) -> float:
-    """Return the CPU time that processes, and those they have started, have used so far."""
+    """Return the CPU time that processes, and those they have started, have used so far.
+
+    NaN where the system does not say it this way.
+    """
+    if not Path("/proc/self/stat").is_file():
+        return math.nan
     total = 0
     for process in processes:
         for one in (process, *offspring(process)):
