@@ -118,7 +118,7 @@ class _Run:
             stage.crew.dismiss()
             why = stage.ground.problem() or f"failed: {type(error).__name__}: {error}"
             results = [Result(Ours, problem=why)]
-        if step.crowded:
+        if step.crowding:
             stage.crew.dismiss()  # with hundreds of connections that nobody needs any more
         self._add(step, results, stage)
 

@@ -79,16 +79,17 @@ class Step:
     weight: float = 1.0
 
     @property
-    def crowded(self) -> bool:
-        """Whether it has more clients than usual."""
-        return self.load.clients > CROWD
+    def crowding(self) -> int:
+        """How many clients it has beyond the usual; most where they are in each other's way."""
+        more = max(0, self.load.clients - CROWD)
+        return more + 1 if more and self.scenario == HOT_KEY else more
 
 
 def plan(settings: Settings) -> list[Step]:
     """Return all steps, engine by engine; crowds come last, they take longest."""
     steps = []
     for engine in settings["engines"]:
-        steps += sorted(_of_engine(engine, settings), key=lambda step: step.crowded)
+        steps += sorted(_of_engine(engine, settings), key=lambda step: step.crowding)
     return steps
 
 
@@ -142,12 +143,13 @@ def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> 
         (TASKS, more if quick else clients, awaited),
     ]
     if engine != "memory" and not quick:
-        styles.append((PROCESSES, more, everybody))
+        counts = [count for count in more if (engine, count) != ("redlock", CLAIMED)]
+        styles.append((PROCESSES, counts, everybody))
     return [
         Step(
             engine,
             OWN_KEYS,
-            f"a key each, {count} {style if count > 1 else style[:-1]}",
+            f"a key each, {_clients(count, style)}",
             Load(style, count),
             measure,
             ("pairs/s",),
@@ -156,6 +158,12 @@ def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> 
         for style, counts, measure in styles
         for count in counts
     ]
+
+
+def _clients(count: int, style: str) -> str:
+    if style == PROCESSES:
+        return f"{count} clients in processes"
+    return f"{count} {style if count > 1 else style[:-1]}"
 
 
 def _hot_key(engine: str, count: int) -> Step:

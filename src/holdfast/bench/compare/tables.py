@@ -90,7 +90,7 @@ def _ratio_table(document: Document) -> str:
 def _figure_table(rows: Sequence[Row]) -> str:
     names = shown_columns(rows)
     lines = [
-        f"| contestant | {' | '.join(names)} | |",
+        f"| {' | '.join(('contestant', *names))} | |",
         f"|---|{'---:|' * len(names)}---|",
     ]
     for row in rows:
