@@ -136,6 +136,14 @@ def test_the_time_is_kept() -> None:
     assert {row["problem"] for row in document["rows"]} == {f"{BROKEN}{run.TIME_IS_UP}"}
 
 
+def test_every_latency_that_is_asked_for_has_a_ratio() -> None:
+    """No row on which ours could be behind a peer is left without one, however much it varies."""
+    bare = {step.scenario for step in plan(settings_for(peers=True)) if not step.ratios}
+    assert bare == {"renewal"}  # no peer is measured there
+    hot = next(step for step in plan(settings_for()) if step.scenario == "hot key")
+    assert hot.ratios == ("hand-overs/s", "hand-over p50")
+
+
 def test_every_engine_has_all_that_was_asked_for() -> None:
     """The plan of a full run has the loads of the issue, and those of Redlock."""
     steps = plan(settings_for(peers=True))

@@ -169,7 +169,8 @@ def _clients(count: int, style: str) -> str:
 def _hot_key(engine: str, count: int) -> Step:
     load = Load(style_for(engine, PROCESSES), count, HOT)
     label = f"one key, {count} clients"
-    return Step(engine, HOT_KEY, label, load, waiters, ("hand-overs/s",), 1.5)
+    ratios = ("hand-overs/s", "hand-over p50")
+    return Step(engine, HOT_KEY, label, load, waiters, ratios, 1.5)
 
 
 def _open_loop(engine: str) -> Step:
@@ -180,7 +181,7 @@ def _open_loop(engine: str) -> Step:
 def _request(engine: str, count: int) -> Step:
     words = "1 lock" if count == 1 else f"{count} locks"
     label = f"request of {WORK * 1000:g} ms with {words}"
-    return Step(engine, REQUEST, label, Load(locks=count, work=WORK), most, (), 0.7)
+    return Step(engine, REQUEST, label, Load(locks=count, work=WORK), most, ("pair p50",), 0.7)
 
 
 def _of_redlock(quick: bool) -> list[Step]:
