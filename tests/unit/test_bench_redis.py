@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast.bench import contest, redis_floor, redis_peers, redlock_floor
+from holdfast.bench import contest, redis_floor, redlock_floor
 from holdfast.bench.contest import Crew, Rounds
 from holdfast.bench.floor import FLOORS, Row
+from holdfast.bench.peers import redis_ones
 from holdfast.bench.redis_peers import Pair, Peer
 from holdfast.bench.redis_servers import addresses_of, on_servers
 from holdfast.cli import main
@@ -35,7 +36,7 @@ def rare(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
                 raise ModuleNotFoundError(f"No module named {name!r}", name=name)
             return importlib.import_module(name)
 
-        monkeypatch.setattr(redis_peers, "import_module", import_module)
+        monkeypatch.setattr(redis_ones, "import_module", import_module)
 
     return forget
 
@@ -51,8 +52,8 @@ def test_redis() -> None:
     rows = rows_of(redis_floor.plan(TINY))
     assert {what: row.aim for what, row in rows.items()} == {
         "pair, sync / two bare scripts": 1.3,
-        "redis-py's Lock (no token) / two bare scripts": None,
-        "python-redis-lock (no token) / two bare scripts": None,
+        "redis-py Lock (no token, no queue) / two bare scripts": None,
+        "python-redis-lock (no token, no queue) / two bare scripts": None,
         "hand-overs/s, 20 waiters / python-redis-lock": 1.5,
         "share max/min, 20 waiters": 1.2,
         "hand-overs/s, 100 waiters / python-redis-lock": 1.5,
@@ -72,8 +73,8 @@ def test_redlock() -> None:
     rows = rows_of(redlock_floor.plan(TINY_REDLOCK))
     assert {what: row.aim for what, row in rows.items()} == {
         "pair, sync / two bare scripts on 5 nodes": 1.3,
-        "redlock-py (no token) / two bare scripts on 5 nodes": None,
-        "pottery (no token) / two bare scripts on 5 nodes": None,
+        "redlock-py (no token, no queue) / two bare scripts on 5 nodes": None,
+        "pottery (no token, no queue) / two bare scripts on 5 nodes": None,
         "first pair, 1 of 5 stopped: time-outs more": 1.1,
         "later pairs, 1 of 5 stopped / none": 1.2,
         "first pair, 2 of 5 stopped: time-outs more": 1.1,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from hashlib import sha1
 
+from .handle import Handle, pair_of
+
 TAKE = """
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   return redis.call('INCR', KEYS[2])
@@ -29,37 +31,44 @@ def packed(*words: str | int) -> bytes:
     return b"*%d\r\n" % len(texts) + b"".join(b"$%d\r\n%b\r\n" % (len(t), t) for t in texts)
 
 
-def bare_pair(stack: ExitStack, addresses: Sequence[str]) -> Callable[[], None]:
-    """Return a function that takes and gives back: sent to all servers, then read from all."""
+def bare_lock(stack: ExitStack, addresses: Sequence[str], key: str) -> Handle:
+    """Return a lock of two scripts on connections of its own: sent to all servers, then read."""
     sockets = [stack.enter_context(_connected(address)) for address in addresses]
     owner = "0123456789abcdef0123456789abcdef"
-    take = packed("EVALSHA", _digest(TAKE), 2, "{floor}", "{floor}:f", owner, TTL_MILLIS)
-    give = packed("EVALSHA", _digest(GIVE), 1, "{floor}", owner)
+    name = f"{{floor/{key}}}"
+    take = packed("EVALSHA", _digest(TAKE), 2, name, f"{name}:f", owner, TTL_MILLIS)
+    give = packed("EVALSHA", _digest(GIVE), 1, name, owner)
     for one in sockets:
         for script in (TAKE, GIVE):
             one.sendall(packed("SCRIPT", "LOAD", script))
             one.recv(ENOUGH)
-    if len(sockets) == 1:
-        return _on_one(sockets[0], take, give)
-
-    def pair() -> None:
-        for request in (take, give):
-            for one in sockets:
-                one.sendall(request)
-            for one in sockets:
-                _check(one.recv(ENOUGH))
-
-    return pair
+    asked = _asked_one if len(sockets) == 1 else _asked_all
+    return Handle(asked(sockets, take), asked(sockets, give))
 
 
-def _on_one(one: socket.socket, take: bytes, give: bytes) -> Callable[[], None]:
-    def pair() -> None:
-        one.sendall(take)
-        _check(one.recv(ENOUGH))
-        one.sendall(give)
+def bare_pair(stack: ExitStack, addresses: Sequence[str]) -> Callable[[], None]:
+    """Return a function that takes and gives back."""
+    return pair_of(bare_lock(stack, addresses, "pair"))
+
+
+def _asked_one(sockets: Sequence[socket.socket], request: bytes) -> Callable[[], None]:
+    (one,) = sockets
+
+    def ask() -> None:
+        one.sendall(request)
         _check(one.recv(ENOUGH))
 
-    return pair
+    return ask
+
+
+def _asked_all(sockets: Sequence[socket.socket], request: bytes) -> Callable[[], None]:
+    def ask() -> None:
+        for one in sockets:
+            one.sendall(request)
+        for one in sockets:
+            _check(one.recv(ENOUGH))
+
+    return ask
 
 
 def _connected(address: str) -> socket.socket:

@@ -12,11 +12,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from importlib import import_module
 from typing import Any
 
 from .. import connect
-from .redis_peers import TTL, client, why_not
+from .contestant import TTL, Contestant, Place, why_not
+from .handle import NotHeld
+from .peers.redis_ones import PythonRedisLock, RedlockPy
 from .redis_servers import url_of
 
 Turn = Callable[[], bool]  # take the lock and give it back; False: it was not to be had
@@ -41,41 +42,38 @@ def _holdfast(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
     return make
 
 
-def _python_redis_lock(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
-    redis, module = client(stack, addresses[0]), import_module("redis_lock")
+def _peer(kind: type[Contestant]) -> Callable[[ExitStack, Sequence[str]], MakeTurn]:
+    def open_peer(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
+        theirs = kind(stack, Place("redis", "", tuple(addresses)))
 
-    def make(key: str) -> Turn:
-        lock = module.Lock(redis, key, expire=TTL, auto_renewal=False)
+        def make(key: str) -> Turn:
+            acquire, release = theirs.lock(key)
 
-        def turn() -> bool:
-            lock.acquire()
-            lock.release()
-            return True
+            def turn() -> bool:
+                try:
+                    acquire()
+                except NotHeld:
+                    return False
+                release()
+                return True
 
-        return turn
+            return turn
 
-    return make
+        return make
+
+    return open_peer
 
 
-def _redlock_py(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
-    manager = import_module("redlock").Redlock([client(stack, one) for one in addresses])
+class _TryOnce(RedlockPy):
+    """It gives up by itself, and so it shall: a round has to end."""
 
-    def make(key: str) -> Turn:
-        def turn() -> bool:
-            lock = manager.lock(key, TTL * 1000)
-            if lock:
-                manager.unlock(lock)
-            return bool(lock)
-
-        return turn
-
-    return make
+    patience = 0.0
 
 
 KINDS: dict[str, Callable[[ExitStack, Sequence[str]], MakeTurn]] = {
     "holdfast": _holdfast,
-    "python-redis-lock": _python_redis_lock,
-    "redlock-py": _redlock_py,
+    "python-redis-lock": _peer(PythonRedisLock),
+    "redlock-py": _peer(_TryOnce),
 }
 
 

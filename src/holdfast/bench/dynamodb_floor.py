@@ -6,12 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .. import connect
 from .floor import Row, Step
+from .handle import Handle, pair_of
+from .peers.dynamodb_ones import boto_client
+from .redis_peers import repeated
 from .timing import alternate, ratio
 
 if TYPE_CHECKING:
@@ -31,53 +35,43 @@ GIVE = {
 }
 
 
-def _bare(harness: DynamoDBHarness) -> tuple[Any, Callable[[], None]]:
+def bare_lock(client: Any, table: str, name: str) -> Handle:
     """The floor: a conditional update that returns a token, and one that takes the owner out."""
-    import boto3  # type: ignore[import-untyped]
-    from botocore.config import Config  # type: ignore[import-untyped]
+    place = {"TableName": table, "Key": {"space": {"S": "bare"}, "name": {"S": name}}}
+    held: list[dict[str, str]] = []
 
-    client = boto3.client(
-        "dynamodb",
-        endpoint_url=harness.server.url,
-        region_name="local",
-        aws_access_key_id="any",
-        aws_secret_access_key="any",
-        config=Config(retries={"total_max_attempts": 1}),
-    )
-    key = {"space": {"S": "bare"}, "name": {"S": "pair"}}
-    place = {"TableName": harness.table, "Key": key}
+    def take() -> None:
+        me = {"S": os.urandom(16).hex()}
+        values = {
+            ":me": me,
+            ":now": {"N": str(time.time_ns() // 1000)},
+            ":one": {"N": "1"},
+            ":ttl": {"N": "30"},
+        }
+        client.update_item(**place, **TAKE, ExpressionAttributeValues=values)
+        held.append(me)
 
-    def run() -> None:
-        for _ in range(PAIRS):
-            me = {"S": os.urandom(16).hex()}
-            values = {
-                ":me": me,
-                ":now": {"N": str(time.time_ns() // 1000)},
-                ":one": {"N": "1"},
-                ":ttl": {"N": "30"},
-            }
-            client.update_item(**place, **TAKE, ExpressionAttributeValues=values)
-            client.update_item(**place, **GIVE, ExpressionAttributeValues={":me": me})
+    def give() -> None:
+        client.update_item(**place, **GIVE, ExpressionAttributeValues={":me": held.pop()})
 
-    return client, run
+    return Handle(take, give)
 
 
 def pair(rounds: int, harness: DynamoDBHarness) -> list[Row]:
     """An uncontended acquire and release, blocking."""
-    driver, bare = _bare(harness)
-    try:
-        with connect(harness.url_of(harness.server.port)) as client:
-            lock = client.lock("pair", ttl=30)
+    with ExitStack() as stack:
+        driver = boto_client(stack, f"127.0.0.1:{harness.server.port}")
+        bare = repeated(PAIRS, pair_of(bare_lock(driver, harness.table, "pair")))
+        client = stack.enter_context(connect(harness.url_of(harness.server.port)))
+        lock = client.lock("pair", ttl=30)
 
-            def ours() -> None:
-                for _ in range(PAIRS):
-                    lease = lock.acquire()
-                    assert lease is not None
-                    lease.release()
+        def ours() -> None:
+            for _ in range(PAIRS):
+                lease = lock.acquire()
+                assert lease is not None
+                lease.release()
 
-            floor, mine = alternate(rounds, PAIRS, bare, ours)
-    finally:
-        driver.close()
+        floor, mine = alternate(rounds, PAIRS, bare, ours)
     return [ratio("pair, sync / two bare conditional updates of boto3", floor, mine, 1.15)]
 
 

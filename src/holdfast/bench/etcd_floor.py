@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import aio, connect
 from ..errors import MissingDriver
+from .contestant import Place
 from .floor import Row, Step
+from .handle import Handle, pair_of
+from .peers.etcd_ones import Etcd3gw
 from .redis_peers import Peer, repeated
 from .redis_servers import apart, no_figure
 from .timing import alternate, ratio
@@ -24,51 +26,45 @@ PAIRS = 50
 WAITERS = 100
 VALUE = b"x" * 100  # about as much as a claim of ours says
 BESIDE = "two bare transactions"
-PEER = "etcd3gw's Lock (no token)"
 
 
-def bare_pair(stack: ExitStack, address: str) -> Callable[[], None]:
+class Bare:
     """The floor: put a key under a lease if it is not there, delete it if it is the same."""
-    from ..etcd_link import GRANT, TXN, Link, from_url
-    from ..etcd_link import messages as m
 
-    link = Link(from_url(f"etcd://{address}"))
-    stack.callback(link.close)
-    lease = link.call(GRANT, m.LeaseGrantRequest(TTL=10 * TTL), 5.0).ID
-    line, _ = link._begin(5.0)
-    transact = line.calls[TXN]  # as grpcio gives it
-    key = b"bare/x"
-    absent = m.Compare(target=1, key=key)
-    put = m.RequestOp(request_put=m.PutRequest(key=key, value=VALUE, lease=lease))
-    delete = m.RequestOp(request_delete_range=m.DeleteRangeRequest(key=key))
+    def __init__(self, stack: ExitStack, address: str) -> None:
+        from ..etcd_link import GRANT, TXN, Link, from_url
+        from ..etcd_link import messages as m
 
-    def pair() -> None:
-        made = transact(m.TxnRequest(compare=[absent], success=[put]), timeout=5.0)
-        same = m.Compare(target=1, key=key, create_revision=made.header.revision)
-        transact(m.TxnRequest(compare=[same], success=[delete]), timeout=5.0)
+        link = Link(from_url(f"etcd://{address}"))
+        stack.callback(link.close)
+        self._lease = link.call(GRANT, m.LeaseGrantRequest(TTL=10 * TTL), 5.0).ID
+        line, _ = link._begin(5.0)
+        self._transact = line.calls[TXN]  # as grpcio gives it
 
-    return pair
+    def lock(self, key: str) -> Handle:
+        """Return a lock of this name."""
+        from ..etcd_link import messages as m
 
+        transact, name, held = self._transact, f"bare/{key}".encode(), [0]
+        absent = m.Compare(target=1, key=name)
+        put = m.RequestOp(request_put=m.PutRequest(key=name, value=VALUE, lease=self._lease))
+        delete = m.RequestOp(request_delete_range=m.DeleteRangeRequest(key=name))
 
-def etcd3gw_lock(stack: ExitStack, addresses: Sequence[str]) -> Callable[[], None]:
-    """The lock of etcd3gw, over etcd's JSON gateway; each takes a lease of its own."""
-    host, _, port = addresses[0].partition(":")
-    client = import_module("etcd3gw").client(host=host, port=int(port))
-    lock = client.lock("pair", ttl=TTL)
+        def take() -> None:
+            made = transact(m.TxnRequest(compare=[absent], success=[put]), timeout=5.0)
+            held[0] = made.header.revision
 
-    def pair() -> None:
-        if not lock.acquire():
-            raise RuntimeError("it did not get a lock that nobody holds")
-        lock.release()
+        def give() -> None:
+            same = m.Compare(target=1, key=name, create_revision=held[0])
+            transact(m.TxnRequest(compare=[same], success=[delete]), timeout=5.0)
 
-    return pair
+        return Handle(take, give)
 
 
 def pair(rounds: int, server: EtcdServer) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     address = f"127.0.0.1:{server.port}"
-    process: Any = server  # all that matters here
-    with ExitStack() as stack, apart([process]) as note:
+    with ExitStack() as stack, apart([server]) as note:
         client = stack.enter_context(connect(server.url))
         lock = client.lock("pair", ttl=TTL)
 
@@ -77,8 +73,8 @@ def pair(rounds: int, server: EtcdServer) -> list[Row]:
             assert lease is not None
             lease.release()
 
-        bare = bare_pair(stack, address)
-        peer = Peer(PEER, etcd3gw_lock, [address])
+        bare = pair_of(Bare(stack, address).lock("pair"))
+        peer = Peer.of(Etcd3gw, Place("etcd", server.url, (address,)))
         stack.callback(peer.close)
         for first in (bare, ours, peer.repeated(1)):
             first()
@@ -87,7 +83,7 @@ def pair(rounds: int, server: EtcdServer) -> list[Row]:
         )
     rows = [ratio(f"pair, sync / {BESIDE}", floor, mine, 1.2), peer.row(BESIDE, floor, theirs)]
     if not peer.problem:
-        faster = ratio(f"{PEER} / ours", mine, theirs, 1.7)
+        faster = ratio(f"{peer.name} / ours", mine, theirs, 1.7)
         rows.append(faster._replace(at_least=True))
     return [row._replace(note=row.note + note) for row in rows]
 

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import aio
-from .redis_peers import TTL, why_not
+from .contestant import TTL, why_not
 from .redis_servers import addresses_of, cpu_of, url_of
 
 if TYPE_CHECKING:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from secrets import token_hex
 from statistics import median
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import aio, connect
 from ..errors import MissingDriver
 from .contest import Rounds, contest
 from .floor import Row, Step
-from .redis_servers import no_figure
+from .handle import Handle, pair_of
+from .redis_peers import repeated
+from .redis_servers import apart, no_figure
 from .timing import alternate, ratio
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ TTL = 30.0
 NAMES = 1_000
 
 CREATE = """
-CREATE TABLE bare (name text PRIMARY KEY, owner text, token bigint NOT NULL, expires timestamptz)
-WITH (fillfactor = 50)
+CREATE TABLE IF NOT EXISTS bare (
+    name text PRIMARY KEY, owner text, token bigint NOT NULL, expires timestamptz
+) WITH (fillfactor = 50)
 """
 TAKE = """
 UPDATE bare SET owner = %s, expires = clock_timestamp() + interval '30 s',
@@ -35,6 +36,21 @@ UPDATE bare SET owner = %s, expires = clock_timestamp() + interval '30 s',
 WHERE name = %s AND owner IS NULL RETURNING token
 """
 GIVE = "UPDATE bare SET owner = NULL WHERE name = %s AND owner = %s"
+
+
+def bare_lock(connection: Any, name: str) -> Handle:
+    """The floor: an update that returns a token, and a conditional one."""
+    owner = token_hex(16)
+    row = "INSERT INTO bare VALUES (%s, NULL, 0) ON CONFLICT (name) DO UPDATE SET owner = NULL"
+    connection.execute(row, (name,))
+
+    def take() -> None:
+        assert connection.execute(TAKE, (owner, name), prepare=True).fetchone()
+
+    def give() -> None:
+        assert connection.execute(GIVE, (name, owner), prepare=True).rowcount
+
+    return Handle(take, give)
 
 
 class Sizes(NamedTuple):
@@ -54,16 +70,10 @@ def pair(sizes: Sizes, server: PostgresServer) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     import psycopg
 
-    owner = token_hex(16)
     with psycopg.connect(server.url, autocommit=True) as bare, connect(server.url) as client:
         bare.execute(CREATE)
-        bare.execute("INSERT INTO bare VALUES ('pair', NULL, 0)")
+        floor = repeated(sizes.pairs, pair_of(bare_lock(bare, "pair")))
         lock = client.lock("pair", ttl=TTL)
-
-        def floor() -> None:
-            for _ in range(sizes.pairs):
-                assert bare.execute(TAKE, (owner, "pair"), prepare=True).fetchone()
-                assert bare.execute(GIVE, ("pair", owner), prepare=True).rowcount
 
         def ours() -> None:
             for _ in range(sizes.pairs):
@@ -71,7 +81,7 @@ def pair(sizes: Sizes, server: PostgresServer) -> list[Row]:
                 assert lease is not None
                 lease.release()
 
-        with _apart(server) as note:
+        with apart([server]) as note:
             times = alternate(sizes.rounds, sizes.pairs, floor, ours)
     base, mine = times
     row = ratio("pair, sync / two bare updates through psycopg", base, mine, 1.25)
@@ -153,22 +163,6 @@ def _size(connection: object) -> int:
         "AND relnamespace = 'holdfast'::regnamespace"
     )
     return int(rows.fetchone()[0])
-
-
-@contextmanager
-def _apart(server: PostgresServer) -> Iterator[str]:
-    """Keep server and client on different cores, as if on different machines; say so in a note."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if len(cores) < 2:
-        yield ""
-        return
-    for process in (server.pid, *server._children()):
-        os.sched_setaffinity(process, cores[-1:])
-    os.sched_setaffinity(0, cores[:-1])
-    try:
-        yield ", server on another core"
-    finally:
-        os.sched_setaffinity(0, cores)
 
 
 def _on_server(what: str, measure: Callable[[PostgresServer], list[Row]]) -> list[Row]:

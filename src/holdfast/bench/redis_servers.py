@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING
 
 from ..errors import MissingDriver
+from . import cores
 from .floor import Row
 
 if TYPE_CHECKING:
-    from ..testing.servers import RedisServer
+    from ..testing.servers import RedisServer, ServerProcess
 
 
 def on_servers(
@@ -31,28 +31,9 @@ def on_servers(
         return [no_figure(what, str(error))]
 
 
-@contextmanager
-def apart(servers: Sequence[RedisServer]) -> Iterator[str]:
-    """Keep servers and client on different cores, as if on different machines; say so in a note.
-
-    Else the scheduler puts them together or apart as it likes, from run to run, and a request costs
-    60 µs or 280 µs accordingly.
-    """
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    if len(cores) < 2:
-        yield ""
-        return
-    for server in servers:
-        for thread in os.listdir(f"/proc/{server.pid}/task"):
-            os.sched_setaffinity(int(thread), cores[-1:])
-    os.sched_setaffinity(0, cores[:-1])
-    try:
-        yield ", servers on another core"
-    finally:
-        os.sched_setaffinity(0, cores)
-        for server in servers:
-            for thread in os.listdir(f"/proc/{server.pid}/task"):
-                os.sched_setaffinity(int(thread), cores)
+def apart(servers: Sequence[ServerProcess]) -> AbstractContextManager[str]:
+    """Keep servers and this process on different cores; give a note that says so."""
+    return cores.apart([server.pid for server in servers])
 
 
 def no_figure(what: str, why: str) -> Row:

@@ -6,17 +6,24 @@ import os
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
 from .. import connect
+from .contestant import Place
 from .floor import Row, Step
+from .handle import Handle, pair_of
+from .peers.file_ones import Filelock, Portalocker
+from .redis_peers import Peer, repeated
 from .timing import alternate, ratio
 
 PAIRS = 1_000
+BESIDE = "two bare statements"
 
 CREATE = """
-CREATE TABLE lock (name TEXT PRIMARY KEY, owner TEXT, token INTEGER, expires REAL) WITHOUT ROWID
+CREATE TABLE IF NOT EXISTS lock (
+    name TEXT PRIMARY KEY, owner TEXT, token INTEGER, expires REAL
+) WITHOUT ROWID
 """
 TAKE = """
 INSERT INTO lock VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET owner = excluded.owner,
@@ -26,77 +33,58 @@ WHERE lock.owner IS NULL RETURNING token
 GIVE = "UPDATE lock SET owner = NULL WHERE name = ? AND owner = ?"
 
 
-def _bare(folder: str) -> Callable[[], None]:
-    """The floor: an upsert that returns a token, and a conditional update."""
-    base = sqlite3.connect(os.path.join(folder, "floor.db"), isolation_level=None)
+def bare_base(stack: ExitStack, folder: str) -> sqlite3.Connection:
+    """Return a connection to the floor's own file, closed with the stack."""
+    base = sqlite3.connect(
+        os.path.join(folder, "floor.db"), isolation_level=None, check_same_thread=False, timeout=30
+    )
+    stack.callback(base.close)
     base.execute("PRAGMA journal_mode = WAL")
     base.execute("PRAGMA synchronous = NORMAL")
     base.execute(CREATE)
+    return base
 
+
+def bare_lock(stack: ExitStack, folder: str, key: str) -> Handle:
+    """The floor: an upsert that returns a token, and a conditional update."""
+    execute = bare_base(stack, folder).execute
     owner = os.urandom(16).hex()
 
-    def run() -> None:
-        for _ in range(PAIRS):
-            row = ("pair", owner, time.time_ns() // 1000, time.monotonic() + 30)
-            assert base.execute(TAKE, row).fetchall()
-            assert base.execute(GIVE, ("pair", owner)).rowcount
+    def take() -> None:
+        row = (key, owner, time.time_ns() // 1000, time.monotonic() + 30)
+        assert execute(TAKE, row).fetchall()
 
-    return run
+    def give() -> None:
+        assert execute(GIVE, (key, owner)).rowcount
 
-
-def _peers(folder: str) -> dict[str, Callable[[], None]]:
-    """File locks that are installed here; they have no token, no TTL and no queue."""
-    peers: dict[str, Callable[[], None]] = {}
-    try:
-        from filelock import FileLock
-
-        file_lock = FileLock(os.path.join(folder, "filelock"))
-
-        def by_filelock() -> None:
-            for _ in range(PAIRS):
-                file_lock.acquire()
-                file_lock.release()
-
-        peers["filelock"] = by_filelock
-    except ImportError:
-        pass
-    try:
-        import portalocker
-
-        port_lock = portalocker.Lock(os.path.join(folder, "portalocker"))
-
-        def by_portalocker() -> None:
-            for _ in range(PAIRS):
-                port_lock.acquire()
-                port_lock.release()
-
-        peers["portalocker"] = by_portalocker
-    except ImportError:
-        pass
-    return peers
+    return Handle(take, give)
 
 
 def pair(rounds: int) -> list[Row]:
     """An uncontended acquire and release."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        peers = _peers(folder)
-        with connect(f"sqlite://{folder}/locks.db") as client:
-            lock = client.lock("pair", ttl=30)
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder, ExitStack() as stack:
+        place = Place("sqlite", f"sqlite://{folder}/locks.db", (), folder)
+        client = stack.enter_context(connect(place.url))
+        lock = client.lock("pair", ttl=30)
 
-            def ours() -> None:
-                for _ in range(PAIRS):
-                    lease = lock.acquire()
-                    assert lease is not None
-                    lease.release()
+        def ours() -> None:
+            for _ in range(PAIRS):
+                lease = lock.acquire()
+                assert lease is not None
+                lease.release()
 
-            floor, mine, *others = alternate(rounds, PAIRS, _bare(folder), ours, *peers.values())
-    rows = [ratio("pair, sync / two bare statements", floor, mine, 1.5)]
-    for name, times in zip(peers, others, strict=True):
-        rows.append(ratio(f"{name} (no token, no TTL) / two bare statements", floor, times, None))
-    for name in ("filelock", "portalocker"):
-        if name not in peers:
-            rows.append(Row(f"{name}", float("nan"), "", None, "is not installed here"))
-    return rows
+        floor = repeated(PAIRS, pair_of(bare_lock(stack, folder, "pair")))
+        peers = [Peer.of(kind, place) for kind in (Filelock, Portalocker)]
+        for peer in peers:
+            stack.callback(peer.close)
+            peer.repeated(1)()
+        base, mine, *others = alternate(
+            rounds, PAIRS, floor, ours, *(peer.repeated(PAIRS) for peer in peers)
+        )
+    return [
+        ratio(f"pair, sync / {BESIDE}", base, mine, 1.5),
+        *(peer.row(BESIDE, base, times) for peer, times in zip(peers, others, strict=True)),
+    ]
 
 
 def steps(quick: bool) -> list[Step]:

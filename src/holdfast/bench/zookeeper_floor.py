@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .. import connect
 from ..errors import MissingDriver
+from .contestant import Place
 from .floor import Row, Step
+from .handle import Handle, pair_of
+from .peers.zookeeper_ones import Kazoo, kazoo_client
 from .redis_peers import Peer, repeated
 from .redis_servers import apart, no_figure
 from .timing import alternate, ratio
@@ -27,42 +29,22 @@ DATA = b"x" * 60  # about as much as a claim of ours says
 BESIDE = "bare create + delete"
 
 
-def kazoo_client(stack: ExitStack, address: str) -> Any:
-    """Return a client of kazoo as it comes, stopped with the stack."""
-    client = import_module("kazoo.client").KazooClient(address, timeout=TTL)
-    client.start()
-    stack.callback(client.close)
-    stack.callback(client.stop)
-    return client
-
-
-def bare_pair(stack: ExitStack, address: str) -> Callable[[], None]:
+def bare_lock(client: Any, key: str) -> Handle:
     """The floor: what ZooKeeper takes to make and delete a numbered node."""
-    client = kazoo_client(stack, address)
-    client.ensure_path("/bare")
+    path = f"/bare/{key}"
+    client.ensure_path(path)
+    held: list[str] = []
 
-    def pair() -> None:
-        client.delete(client.create("/bare/x-", DATA, ephemeral=True, sequence=True))
+    def take() -> None:
+        held.append(client.create(f"{path}/x-", DATA, ephemeral=True, sequence=True))
 
-    return pair
-
-
-def kazoo_lock(stack: ExitStack, addresses: Any) -> Callable[[], None]:
-    """kazoo's own recipe."""
-    lock = kazoo_client(stack, addresses[0]).Lock("/kazoo/pair")
-
-    def pair() -> None:
-        lock.acquire()
-        lock.release()
-
-    return pair
+    return Handle(take, lambda: client.delete(held.pop()))
 
 
 def pair(rounds: int, server: ZooKeeperServer) -> list[Row]:
     """An uncontended acquire and release, blocking."""
     address = f"127.0.0.1:{server.port}"
-    process: Any = server  # all that matters here
-    with ExitStack() as stack, apart([process]) as note:
+    with ExitStack() as stack, apart([server]) as note:
         client = stack.enter_context(connect(server.url))
         lock = client.lock("pair", ttl=TTL)
 
@@ -71,8 +53,8 @@ def pair(rounds: int, server: ZooKeeperServer) -> list[Row]:
             assert lease is not None
             lease.release()
 
-        bare = bare_pair(stack, address)
-        peer = Peer("kazoo's Lock (no token)", kazoo_lock, [address])
+        bare = pair_of(bare_lock(kazoo_client(stack, address, TTL), "pair"))
+        peer = Peer.of(Kazoo, Place("zookeeper", server.url, (address,)))
         stack.callback(peer.close)
         for first in (bare, ours, peer.repeated(1)):
             first()

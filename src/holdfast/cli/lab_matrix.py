@@ -17,7 +17,8 @@ from ..lab.network import isolate
 from ..lab.verdict import HELD, IMPOSSIBLE
 from .base import FOUND_SOMETHING, say
 from .lab import LabCommand, engine_option, fault_option, seed_option
-from .lab_run import STYLES, bar, choose_engines
+from .lab_run import STYLES, choose_engines
+from .progress import bar
 from .table import Cell, show_table
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
@@ -15,6 +14,7 @@ from ..lab.report import Report
 from ..lab.verdict import BROKEN, DOCUMENTED, HELD, PROMISES, Verdict
 from .base import FOUND_SOMETHING, say
 from .lab import LabCommand, engine_option, fault_option, seed_option
+from .progress import bar
 from .table import Cell, show_table
 from .text import count
 
@@ -102,34 +102,6 @@ def _run_one(
     if not as_json:
         show_report(report, network)
     return report
-
-
-class bar:
-    """A progress bar on standard error; silent where nobody looks."""
-
-    def __init__(self, label: str, hidden: bool = False) -> None:
-        self._bar = click.progressbar(
-            length=1000,
-            label=label,
-            file=sys.stderr,
-            hidden=hidden or not sys.stderr.isatty(),
-            item_show_func=lambda what: what or "",
-            show_eta=False,
-        )
-        self._done = 0
-
-    def __enter__(self) -> bar:
-        self._bar.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.__exit__(None, None, None)
-
-    def show(self, share: float, what: str) -> None:
-        """Move the bar."""
-        steps = int(1000 * share) - self._done
-        self._done += steps
-        self._bar.update(steps, what)
 
 
 def show_report(report: Report, network: str) -> None:

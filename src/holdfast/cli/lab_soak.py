@@ -12,7 +12,8 @@ from ..lab.network import isolate
 from ..lab.soak import RUN, Total, report_text, soak
 from .base import FOUND_SOMETHING, say
 from .lab import LabCommand, engine_option, seed_option
-from .lab_run import bar, choose_engines
+from .lab_run import choose_engines
+from .progress import bar
 from .text import count
 
 

@@ -1,0 +1,89 @@
+"""Contestants in turns, a round each: a slow spell of the machine hits all of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..contestant import Place
+from .crew import AnyContestant, CrewFailed
+from .load import HOT, TASKS, THREADS, Load
+from .stage import Result, Stage
+
+TRIAL = 3  # turns of each client: connections, scripts, tables, what Java compiles
+LEAST, MOST = 0.05, 0.5  # seconds of one contestant in one round
+LEAST_LONG = 0.15  # where a lock has to go round, or a request takes long
+ROUNDS, QUICK_ROUNDS = 24, 4
+MOST_ROUNDS = 40
+FEW = 10  # clients
+HALVES = 2  # rounds that there are in any case
+MARGIN = 0.02  # seconds that a round takes besides
+
+
+def take_turns(
+    stage: Stage,
+    kinds: Sequence[AnyContestant],
+    load: Load,
+    seconds: float,
+    place: Place | None = None,
+) -> list[Result]:
+    """Let contestants work under a load, one after the other, again and again, for so long."""
+    results = [Result(kind) for kind in kinds]
+    end = time.monotonic() + seconds
+    where = place or stage.ground.place
+    # Those who poll would take seconds to try one lock in turns: one of them has to do.
+    alone = {"clients": 1, "style": THREADS} if load.keys == HOT else {}
+    trial = replace(load, rate=None, turns=TRIAL, **alone)  # type: ignore[arg-type]
+    with stage.apart(load):
+        for result in results:
+            _try(stage, result, where, trial, 0.0, 0.0)
+            result.samples.clear()
+        each = _seconds_each(stage, results, load, end - time.monotonic())
+        warm = each / 10 if load.keys == HOT else 0.0
+        needed = 0.0
+        for number in range(MOST_ROUNDS):
+            able = [result for result in results if not result.problem]
+            began = time.monotonic()
+            late = end + seconds if number < HALVES else end - needed
+            if not able or (number and began > late):
+                break
+            for result in able if number % 2 == 0 else reversed(able):
+                _try(stage, result, where, load, each, warm)
+            # Those who poll take their time to notice that a round is over.
+            needed = time.monotonic() - began
+    return results
+
+
+def _seconds_each(stage: Stage, results: Sequence[Result], load: Load, left: float) -> float:
+    able = sum(not result.problem for result in results)
+    rounds = QUICK_ROUNDS if stage.quick else ROUNDS
+    long = load.keys == HOT or load.work or load.clients > FEW
+    least = LEAST_LONG if long else LEAST
+    return max(least, min(MOST, left / max(1, able * rounds) - MARGIN))
+
+
+def _try(
+    stage: Stage,
+    result: Result,
+    place: Place,
+    load: Load,
+    seconds: float,
+    warm: float,
+) -> None:
+    if result.problem:
+        return
+    result.problem = stage.ground.problem()
+    if result.problem:
+        return
+    try:
+        sample = stage.crew.run(result.kind, place, load, seconds, warm)
+    except CrewFailed as failed:
+        result.problem = stage.ground.problem() or str(failed)
+    else:
+        result.samples.append(sample)
+
+
+def style_for(engine: str, style: str) -> str:
+    """Return how clients are made there: memory:// is inside one process."""
+    return style if engine != "memory" or style == TASKS else THREADS

@@ -1,0 +1,97 @@
+"""Ratios: which way round they are, when they can be believed, and when two runs agree."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from holdfast.bench.compare.budget import Budget
+from holdfast.bench.compare.stability import agree, close, measured
+from tests.bench.documents import document, ratio
+
+
+def test_above_one_is_behind_for_costs_and_for_rates() -> None:
+    """Twice the latency and half the rate are both 2."""
+    costs = measured([20.0, 20.0], [10.0, 10.0], more=False)
+    rates = measured([10.0, 10.0], [20.0, 20.0], more=True)
+    assert costs is not None
+    assert rates is not None
+    assert costs.value == rates.value == 2.0
+
+
+def test_halves_that_differ_are_unstable() -> None:
+    """Even and odd rounds are compared, so a slow second half of the run is no excuse."""
+    steady = measured([10, 11, 10, 11], [10, 10, 10, 10], more=False)
+    shaky = measured([10, 13, 10, 13], [10, 10, 10, 10], more=False)
+    assert steady is not None
+    assert shaky is not None
+    assert (steady.stable, shaky.stable) == (True, False)
+    assert shaky.halves == [1.0, 1.3]
+
+
+def test_one_round_alone_proves_nothing() -> None:
+    """There is no second half that could agree."""
+    once = measured([10.0], [10.0], more=False)
+    assert once is not None
+    assert not once.stable
+
+
+def test_rounds_without_a_figure_do_not_count() -> None:
+    """Neither nothing nor what is no number makes a ratio."""
+    assert measured([0.0, math.nan], [10.0, 10.0], more=False) is None
+    some = measured([0.0, 10.0, 10.0], [10.0, 10.0, 10.0], more=False)
+    assert some is not None
+    assert some.value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "near"),
+    [(1.0, 1.15, True), (1.15, 1.0, True), (1.0, 1.16, False), (0.0, 0.0, False)],
+)
+def test_close_is_fifteen_percent_of_the_smaller_one(
+    first: float, second: float, near: bool
+) -> None:
+    """It does not matter which of the runs came first."""
+    assert close(first, second) is near
+
+
+def test_two_runs_are_compared_where_both_have_a_ratio() -> None:
+    """Those that differ are listed, with whether a run had marked them."""
+    first = document(
+        [],
+        [
+            *(ratio(1.0), ratio(2.0, contestant="b"), ratio(1.0, contestant="c")),
+            *(ratio(5.0, contestant="only here"), ratio(0.5, contestant="d")),
+        ],
+    )
+    second = document(
+        [],
+        [
+            *(ratio(1.1), ratio(3.0, contestant="b")),
+            *(ratio(2.0, contestant="c", stable=False), ratio(0.5, contestant="d")),
+        ],
+    )
+    found = agree(first, second)
+    assert (found.common, found.within) == (4, 2)
+    assert found.share == 0.5
+    assert not found.enough
+    assert [one.marked for one in found.differences] == [False, True]
+    assert agree(first, first).enough
+
+
+def test_runs_with_nothing_in_common_do_not_agree() -> None:
+    """Nothing compared is nothing shown."""
+    assert not agree(document([], []), document([], [])).enough
+
+
+def test_a_step_that_takes_too_long_shortens_the_others() -> None:
+    """The end stays where it is: slices are parts of what is left."""
+    now = [0.0]
+    budget = Budget(100.0, 10.0, lambda: now[0])
+    assert budget.slice(5.0) == 50.0
+    now[0] = 80.0
+    assert budget.slice(4.0) == pytest.approx(16.0)
+    now[0] = 120.0
+    assert budget.slice(1.0) == 0.0
+    assert budget.share == 1.0
