@@ -47,8 +47,9 @@ soak: venv ## Guards with 2,000 additions each, then lab and simulation for MINU
 	.venv/bin/holdfast lab soak --minutes $(MINUTES) --report build/soak.md
 	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
 
-bench: venv ## Measure what locks cost beside the least they could cost
-	.venv/bin/holdfast bench floor
+bench: venv ## Measure every engine beside its floor and its peers: 15 minutes, build/bench.html
+	@mkdir -p build
+	.venv/bin/holdfast bench --peers --json build/bench.json --html build/bench.html --markdown build/bench.md
 
 clean: ## Remove all that make and the tests leave behind, environments too
 	rm -rf .venv .venv-newest build dist .coverage .coverage.* htmlcov
