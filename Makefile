@@ -5,6 +5,8 @@
 PYTHON := .venv/bin/python
 NEWEST := .venv-newest/bin/python
 PYTEST := -m pytest -n 2
+CONFORMANCE := $(wildcard tests/*/test_*_conformance.py)
+APART := --ignore=tests/simulation --ignore=tests/lab
 MINUTES ?= 30
 
 help: ## Show this list
@@ -22,11 +24,13 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 	$(PYTHON) tools/choosing.py --check
 	$(PYTHON) -m pytest tests/test_architecture.py
 
-test: check ## Everything: check, tests with coverage, simulation, tests on the newest Python
-	$(PYTHON) $(PYTEST) --ignore=tests/simulation --cov
-	$(PYTHON) $(PYTEST) tests/simulation
+# Conformance mostly waits, so more of it runs at once; the lab and the simulation judge by the clock.
+test: check ## Everything: check, tests with coverage, simulation and lab, tests on the newest Python
+	$(PYTHON) -m pytest -n 4 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
+	$(PYTHON) $(PYTEST) --cov --cov-append --ignore-glob='*_conformance.py' $(APART)
+	$(PYTHON) $(PYTEST) tests/simulation tests/lab
 	@if [ -x $(NEWEST) ]; then \
-		set -x; $(NEWEST) $(PYTEST) --ignore=tests/simulation -m "not slow"; \
+		set -x; $(NEWEST) $(PYTEST) $(APART) -m "not slow"; \
 	else \
 		echo "newest Python: $$($(PYTHON) --version) is the newest here, and was just tested"; \
 	fi

@@ -73,9 +73,9 @@ class Reader:
                 self._selector.unregister(file)
 
     def _run(self) -> None:
-        assert self._selector is not None
-        while not self._stopped:
-            for key, _ in self._selector.select():
+        selector = self._selector
+        while selector is not None and not self._stopped:  # it may be closed before it has begun
+            for key, _ in selector.select():
                 with self._mutex:
                     callback = self._callbacks.get(key.fd)
                 if callback is not None:

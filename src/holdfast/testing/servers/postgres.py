@@ -60,7 +60,7 @@ class PostgresServer(ServerProcess):
         """End it at once, with all its connections, and keep its directory."""
         if not self.running:
             return
-        self._signal(signal.SIGSTOP)  # so that no further one is born
+        super().pause()  # so that no further one is born
         children = self._children()
         for child in children:
             _send(child, signal.SIGKILL)
