@@ -12,6 +12,7 @@ from holdfast.testing.running import AsyncSpawned
 from tests._async.dynamodb_suite import UPDATE, AsyncDynamoDBSuite
 
 LONG = 30.0  # a TTL that nobody waits for
+LIMIT = 10.0  # seconds for one answer
 
 
 class TestLostReplies(AsyncDynamoDBSuite):
@@ -162,6 +163,19 @@ class TestLostReplies(AsyncDynamoDBSuite):
         assert ghost.owner not in self.waiters("x")
         assert await lease.release() is True
         assert await (await waiter.result()).release() is True
+
+    async def test_debt_that_is_paid_by_who_waits(self) -> None:
+        """A waiter whose write gives back what its client owes is let in by that same write."""
+        engine = self.client.engine
+        first, second = self.claim("x", ttl=LONG), self.claim("x", ttl=LONG)
+        assert isinstance(await engine.claim(first, LIMIT), Grant)
+        queued = await engine.claim(second, LIMIT)
+        assert isinstance(queued, Queued)
+        engine._owed[first.owner] = first  # type: ignore[attr-defined]
+        grant = await engine.wait(second, queued, LIMIT)
+        assert isinstance(grant, Grant)
+        assert self.holders("x") == [second.owner]
+        assert await engine.release(second, LIMIT) is True
 
 
 class TestLateCopies(AsyncDynamoDBSuite):

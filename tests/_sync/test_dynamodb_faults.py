@@ -12,6 +12,7 @@ from holdfast.testing.running import Spawned
 from tests._sync.dynamodb_suite import UPDATE, DynamoDBSuite
 
 LONG = 30.0  # a TTL that nobody waits for
+LIMIT = 10.0  # seconds for one answer
 
 
 class TestLostReplies(DynamoDBSuite):
@@ -162,6 +163,19 @@ class TestLostReplies(DynamoDBSuite):
         assert ghost.owner not in self.waiters("x")
         assert lease.release() is True
         assert (waiter.result()).release() is True
+
+    def test_debt_that_is_paid_by_who_waits(self) -> None:
+        """A waiter whose write gives back what its client owes is let in by that same write."""
+        engine = self.client.engine
+        first, second = self.claim("x", ttl=LONG), self.claim("x", ttl=LONG)
+        assert isinstance(engine.claim(first, LIMIT), Grant)
+        queued = engine.claim(second, LIMIT)
+        assert isinstance(queued, Queued)
+        engine._owed[first.owner] = first  # type: ignore[attr-defined]
+        grant = engine.wait(second, queued, LIMIT)
+        assert isinstance(grant, Grant)
+        assert self.holders("x") == [second.owner]
+        assert engine.release(second, LIMIT) is True
 
 
 class TestLateCopies(DynamoDBSuite):
