@@ -27,6 +27,7 @@ from .zookeeper_flight import Flight
 
 GOODBYE = 0.5  # seconds for a session to end in order
 TOO_LONG = 2.0  # TTLs without a connection, after which the session is over whatever comes
+NOTHING_TO_LOSE = 3.0  # seconds of the same, for a session on which nothing hangs
 GIVEN_UP = ("AUTH_FAILED", "CLOSED")  # the servers refuse us, or kazoo's thread has ended
 AT_ONCE = 100  # nodes that are looked after in one go
 
@@ -135,7 +136,10 @@ class Session:
         """Give the session up if it is over by any reckoning: servers that have lost their data
         refuse for ever who has seen more than they know, and a new session has seen nothing."""
         with self._mutex:
-            if self.live or self._clock() - self._down_since < TOO_LONG * self.ttl:
+            most = TOO_LONG * self.ttl
+            if not self.nodes:
+                most = min(most, NOTHING_TO_LOSE)
+            if self.live or self._clock() - self._down_since < most:
                 return
             self._given_up = True
         self._changed("LOST")
