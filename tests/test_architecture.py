@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),
         *("redis_link", "redis_record", "redlock_settings", "redlock_tally", "server_clock"),
-        *("sorted_queue", "etcd_link", "etcd_record", "etcd_session"),
+        *("sorted_queue", "etcd_link", "etcd_record", "etcd_form", "etcd_session"),
         *("zookeeper_link", "zookeeper_record", "postgres_link", "postgres_record"),
         *("dynamodb_link", "dynamodb_record", "dynamodb_draft"),
         "_async",  # engine.py and what engines share

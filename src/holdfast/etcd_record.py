@@ -147,22 +147,22 @@ def first_of(key: str, **options: Any) -> Any:
     return look(*below(key), **order, **options)
 
 
-def value_of(claim: Claim, ttl: float | None = None) -> bytes:
-    """Return what a claim's key says of it."""
+def value_of(claim: Claim, ttl: float | None = None, since: float | None = None) -> bytes:
+    """Return what a claim's key says of it; times are always written in the same length."""
     terms = {
         "name": claim.name,
         "label": claim.label,
         "value": claim.value,
         "ttl": claim.ttl if ttl is None else ttl,
-        "since": time.time(),
     }
-    return json.dumps(terms, ensure_ascii=False).encode()
+    since = time.time() if since is None else since
+    return f'{json.dumps(terms, ensure_ascii=False)[:-1]}, "since": {since:.6f}}}'.encode()
 
 
-def claim_request(claim: Claim, lease: int) -> Any:
+def claim_request(claim: Claim, lease: int, since: float) -> Any:
     """Return the transaction that enters at once, or queues, or only looks (`read_refusal`)."""
     mine, gone = claim_key(claim), gone_key(claim)
-    write = put(mine, value_of(claim), lease)
+    write = put(mine, value_of(claim, since=since), lease)
     if claim.mode is Mode.SHARED and claim.family is Family.LOCK:  # other readers do no harm
         free = [*_outside(claim, f"{_kind(claim)}/S"), _absent(mine)]
     else:

@@ -41,6 +41,12 @@ LEAST = 0.1  # seconds for an answer, however little its caller has: less is no 
 STILL = 2.0  # seconds that a fork waits for answers under way
 
 
+def pack(request: Any) -> bytes:
+    """Return a message as bytes, which it may be already."""
+    packed: bytes = request if isinstance(request, bytes) else request.SerializeToString()
+    return packed
+
+
 class Line:
     """One channel, with all calls made ready."""
 
@@ -60,7 +66,7 @@ class Line:
         self.calls: dict[Method, Any] = {
             method: self.channel.unary_unary(
                 method.path,
-                request_serializer=method.request.SerializeToString,
+                request_serializer=pack,
                 response_deserializer=method.response.FromString,
             )
             for method in CALLS

@@ -18,12 +18,12 @@ from typing import Any
 
 from ...clocks import Clock
 from ...errors import EngineUnavailable, LockMismatch
+from ...etcd_form import pack_claim
 from ...etcd_link import TXN, Link, LeaseGone
 from ...etcd_record import (
     DELETED,
     Departure,
     Wait,
-    claim_request,
     join_request,
     look_request,
     read_ahead,
@@ -68,7 +68,7 @@ class EtcdQueue:
             return self._stand(tenant, timeout)
         claim, lease = tenant.claim, tenant.session.lease
         for _ in range(CROWDED):
-            reply = self._send(tenant, claim_request(claim, lease), timeout)
+            reply = self._send(tenant, pack_claim(claim, lease), timeout)
             revision = reply.header.revision
             if reply.succeeded:
                 tenant.revision = revision
