@@ -73,6 +73,7 @@ class Caller:
                 "s; raise connections=….",
                 engine=settings.location,
             )
+        client = None
         try:
             client = self._client or self._connect()
             self._timeout.begin(end)
@@ -81,6 +82,9 @@ class Caller:
             raise translate(settings, method, error) from error
         except (errors.BotoCoreError, errors.HTTPClientError) as error:
             raise unanswered(settings, method, error, timeout) from error
+        finally:
+            if self._closed and client is not None:
+                client.close()  # once more: this call may have opened something since
 
     def _connect(self) -> Any:
         with self._mutex:

@@ -33,6 +33,8 @@ def judge(
     bears = all(nemesis.promised(guarantees) for nemesis in nemeses)
     whole = not (on_a_log and any(nemesis.forgets for nemesis in nemeses))
     fences = guarantees.fencing and whole
+    # What was written under a clock that ran an hour ahead may stay for that hour.
+    timely = all(nemesis.promised(guarantees) for nemesis in nemeses if nemesis.steps_clock)
     leases, lost = len(chronicle.acquired), lost_updates(chronicle)
     writes = sum(1 for entry in chronicle.entries if not entry.refused)
     refused = sum(1 for entry in chronicle.entries if entry.refused)
@@ -46,7 +48,7 @@ def judge(
         ("L1", True, loss(records, NOTICE), ""),
         ("L2", whole, liveness(records), ""),
         ("R", bears, releases(chronicle), ""),
-        ("X", True, leaks(records), ""),
+        ("X", timely, leaks(records), ""),
     )
     return [
         Verdict(letter, promised, tuple(violations), note)

@@ -7,6 +7,7 @@ Rule 3: the folder of a run stays only if a promise was broken.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import os
@@ -277,6 +278,7 @@ class Run:
 
     def _look_for_connections(self, diary: Diary) -> None:
         end = time.monotonic() + RECOVERY
+        gc.collect()  # the witness is a client, too: what only waits to be collected is not left
         while (left := self._harness.connections()) and time.monotonic() < end:
             time.sleep(0.02)
         if left:
