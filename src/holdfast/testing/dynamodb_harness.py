@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from .. import connect
-from .harness import Harness
+from .behind_proxy import Part
 from .servers import DynamoDBServer, Proxy, ServerMissing, dynamodb_program, need
 from .servers.ports import LOOPBACK
 
@@ -26,7 +26,7 @@ def shared_server() -> DynamoDBServer:
     return DynamoDBServer(need(dynamodb_program)).start()
 
 
-class DynamoDBHarness(Harness):
+class DynamoDBHarness(Part):
     """dynamodb:// on DynamoDB Local, which has the protocol of the real one and runs anywhere.
 
     With `persist` it is a server of its own, that keeps its data; else all in a process share one.
@@ -86,49 +86,9 @@ class DynamoDBHarness(Harness):
         """Stop both."""
         self._stack.close()
 
-    # --- The network. ---
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self.proxy.cut()
-
-    def heal(self) -> None:
-        """End all faults of the network."""
-        self.proxy.heal()
-
-    def lose_replies(self) -> None:
-        """Let requests pass, and lose what is answered."""
-        self.proxy.drop_replies()
-
-    def slow(self, seconds: float) -> None:
-        """Let every reply take that much longer."""
-        self.proxy.delay(seconds)
-
-    def reset(self) -> None:
-        """Break all connections."""
-        self.proxy.close_all()
-
     def connections(self) -> int:
         """Return how many clients are connected; the server itself hangs up when it likes."""
         return self.proxy.clients
-
-    # --- The server. ---
-
-    def pause(self) -> None:
-        """Stop it."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.server.resume()
-
-    def restart(self, *, keep_data: bool) -> None:
-        """Kill it and start it again."""
-        self.server.restart(keep_data=keep_data)
-
-    def forget(self) -> None:
-        """Kill it and start it with nothing."""
-        self.restart(keep_data=False)
 
     def keep_copy(self) -> None:
         """Copy its file at one instant: it stands still meanwhile."""

@@ -7,61 +7,33 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from .behind_proxy import Part, Several
 from .harness import Harness, defines
 from .servers import EtcdCluster, EtcdServer, Proxy, ServerMissing, etcd_program, need
 from .servers.etcd import until_healthy
 from .servers.ports import LOOPBACK
 
 
-class EtcdPart(Harness):
-    """A server behind its proxy: what faults can do to it, to it alone."""
+class EtcdPart(Part):
+    """A member behind its proxy. One that has lost its data is refused by the others."""
+
+    server: EtcdServer
+    forget = Harness.forget
 
     def __init__(self, server: EtcdServer, proxy: Proxy) -> None:
-        self.server, self.proxy = server, proxy
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self.proxy.cut()
-
-    def heal(self) -> None:
-        """End all faults of the network."""
-        self.proxy.heal()
-
-    def lose_replies(self) -> None:
-        """Let requests pass, and lose what is answered."""
-        self.proxy.drop_replies()
-
-    def slow(self, seconds: float) -> None:
-        """Let every reply take that much longer."""
-        self.proxy.delay(seconds)
-
-    def reset(self) -> None:
-        """Break all connections."""
-        self.proxy.close_all()
-
-    def pause(self) -> None:
-        """Stop it."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.server.resume()
+        super().__init__(proxy)
+        self.server = server
 
     def restart(self, *, keep_data: bool) -> None:
         """Kill it and start it again."""
-        self.server.restart(keep_data=keep_data)
+        super().restart(keep_data=keep_data)
         until_healthy([self.server])
 
 
 class SingleEtcdPart(EtcdPart):
-    """The only server of its cluster, which alone has all the data.
+    """The only server of its cluster, which alone has all the data."""
 
-    A member of several that has lost its data is refused by the others, as long as it has its name.
-    """
-
-    def forget(self) -> None:
-        """Kill it and start it with nothing."""
-        self.restart(keep_data=False)
+    forget = Part.forget
 
     def keep_copy(self) -> None:
         """Copy its files while it writes them."""
@@ -84,7 +56,7 @@ class SingleEtcdPart(EtcdPart):
         return self.server.directory / "copy"
 
 
-class _EtcdServers(Harness):
+class _EtcdServers(Several):
     """Some servers, each behind a proxy of its own."""
 
     on_a_log = True
@@ -137,26 +109,6 @@ class _EtcdServers(Harness):
     def bears(self, *hooks: str) -> bool:
         """Say whether each server does."""
         return defines(self.part, *hooks)
-
-    def cut(self) -> None:
-        """Cut all servers off from clients."""
-        for part in self._parts:
-            part.cut()
-
-    def heal(self) -> None:
-        """End all faults of the proxies."""
-        for part in self._parts:
-            part.heal()
-
-    def pause(self) -> None:
-        """Stop all servers."""
-        for part in self._parts:
-            part.pause()
-
-    def resume(self) -> None:
-        """Let all servers go on."""
-        for part in self._parts:
-            part.resume()
 
     def connections(self) -> int:
         """Return how many connections the proxies have open."""

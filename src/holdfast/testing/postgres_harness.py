@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from .harness import Harness
+from .behind_proxy import Part
 from .servers import PostgresServer, Proxy, ServerMissing, need, postgres_program
 from .servers.pgbouncer import PgBouncer, pgbouncer_program
 from .servers.ports import LOOPBACK
@@ -17,7 +17,7 @@ from .servers.postgres_standby import PostgresStandby, PostgresWithClock
 from .servers.programs import faketime_library
 
 
-class PostgresHarness(Harness):
+class PostgresHarness(Part):
     """postgresql:// on one server; with a standby that may take over, if it is to fail over."""
 
     lab = "postgresql"
@@ -82,49 +82,9 @@ class PostgresHarness(Harness):
             cursor = connection.execute(text.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
 
-    # --- The network. ---
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self.proxy.cut()
-
-    def heal(self) -> None:
-        """End all faults of the network."""
-        self.proxy.heal()
-
-    def lose_replies(self) -> None:
-        """Let requests pass, and lose what is answered."""
-        self.proxy.drop_replies()
-
-    def slow(self, seconds: float) -> None:
-        """Let every reply take that much longer."""
-        self.proxy.delay(seconds)
-
-    def reset(self) -> None:
-        """Break all connections."""
-        self.proxy.close_all()
-
     def connections(self) -> int:
         """Return how many connections the proxy has open."""
         return self.proxy.connections
-
-    # --- The server. ---
-
-    def pause(self) -> None:
-        """Stop it, and all of its processes."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.server.resume()
-
-    def restart(self, *, keep_data: bool) -> None:
-        """Kill it and start it again."""
-        self.server.restart(keep_data=keep_data)
-
-    def forget(self) -> None:
-        """Kill it and start it with nothing."""
-        self.restart(keep_data=False)
 
     def keep_copy(self) -> None:
         """Copy its files at one instant: it stands still meanwhile."""

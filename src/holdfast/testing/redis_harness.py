@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from .harness import Harness, defines
-from .redis_part import RedisPart, RedisWay
+from .behind_proxy import Several, Way
+from .harness import defines
+from .redis_part import RedisPart
 from .servers import Proxy, RedisServer, ServerMissing, need, redis_program, valkey_program
 from .servers.ports import LOOPBACK
 from .servers.programs import faketime_library
 
 
-class _RedisServers(Harness):
+class _RedisServers(Several):
     """Some servers, each behind a proxy of its own; `options` are those of `RedisServer`."""
 
     shortest_ttl = 0.3
@@ -77,10 +78,10 @@ class _RedisServers(Harness):
         """Return each server with its proxy."""
         return self._parts
 
-    def links(self) -> Sequence[Sequence[RedisWay]]:
+    def links(self) -> Sequence[Sequence[Way]]:
         """Return the proxies: those of `url`, and those of the other ways."""
         others = range(1, self._ways)
-        return [self._parts, *([RedisWay(p.proxies[way]) for p in self._parts] for way in others)]
+        return [self._parts, *([Way(p.proxies[way]) for p in self._parts] for way in others)]
 
     def lab_urls(self, ttl: float) -> Sequence[str]:
         """Return a URL for each way."""
@@ -89,26 +90,6 @@ class _RedisServers(Harness):
     def bears(self, *hooks: str) -> bool:
         """Say whether each server does."""
         return defines(RedisPart, *hooks)
-
-    def cut(self) -> None:
-        """Cut all servers off."""
-        for part in self._parts:
-            part.cut()
-
-    def heal(self) -> None:
-        """End all faults of the proxies."""
-        for part in self._parts:
-            part.heal()
-
-    def pause(self) -> None:
-        """Stop all servers."""
-        for part in self._parts:
-            part.pause()
-
-    def resume(self) -> None:
-        """Let all servers go on."""
-        for part in self._parts:
-            part.resume()
 
     def restart(self, *, keep_data: bool) -> None:
         """Kill all servers and start them again."""

@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from .harness import Harness
+from .behind_proxy import Part
 from .servers import Proxy, RedisServer
 from .servers.ports import LOOPBACK
 
@@ -17,35 +17,10 @@ FULL = "3mb"  # less than what an empty server uses: it is full at once
 SYNCED = "master_link_status:up"
 
 
-class RedisWay(Harness):
-    """One way to a server, through a proxy."""
-
-    def __init__(self, proxy: Proxy) -> None:
-        self.proxy = proxy
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self.proxy.cut()
-
-    def heal(self) -> None:
-        """End all faults of the network."""
-        self.proxy.heal()
-
-    def lose_replies(self) -> None:
-        """Let requests pass, and lose what is answered."""
-        self.proxy.drop_replies()
-
-    def slow(self, seconds: float) -> None:
-        """Let every reply take that much longer."""
-        self.proxy.delay(seconds)
-
-    def reset(self) -> None:
-        """Break all connections."""
-        self.proxy.close_all()
-
-
-class RedisPart(RedisWay):
+class RedisPart(Part):
     """A server behind its proxy; with a replica behind another, if it is to fail over."""
+
+    server: RedisServer
 
     def __init__(self, server: RedisServer, proxies: Sequence[Proxy]) -> None:
         super().__init__(proxies[0])
@@ -64,23 +39,7 @@ class RedisPart(RedisWay):
             if server.running:
                 server.terminate()
 
-    # --- The server. ---
-
-    def pause(self) -> None:
-        """Stop it."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.server.resume()
-
-    def restart(self, *, keep_data: bool) -> None:
-        """Kill it and start it again."""
-        self.server.restart(keep_data=keep_data)
-
-    def forget(self) -> None:
-        """Kill it and start it with nothing."""
-        self.restart(keep_data=False)
+    # --- Its data. ---
 
     def keep_copy(self) -> None:
         """Copy its files while it writes them: of the last command there may be only a part."""

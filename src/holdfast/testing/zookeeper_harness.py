@@ -12,54 +12,22 @@ from typing import Any
 from kazoo.client import KazooClient  # type: ignore[import-untyped]
 from kazoo.exceptions import NotEmptyError  # type: ignore[import-untyped]
 
-from .harness import Harness, defines
+from .behind_proxy import Part, Several
+from .harness import defines
 from .servers import Proxy, ServerMissing, ZooKeeperServer, need, zookeeper_program
 from .servers.ports import LOOPBACK
 from .servers.zookeeper import TICK
 from .servers.zookeeper_ensemble import ZooKeeperEnsemble
 
 
-class ZooKeeperPart(Harness):
+class ZooKeeperPart(Part):
     """One server behind its proxy, as clients see it."""
 
+    server: ZooKeeperServer
+
     def __init__(self, server: ZooKeeperServer, proxy: Proxy) -> None:
-        self.server, self.proxy = server, proxy
-
-    def cut(self) -> None:
-        """Let nothing pass."""
-        self.proxy.cut()
-
-    def heal(self) -> None:
-        """End all faults of the network."""
-        self.proxy.heal()
-
-    def lose_replies(self) -> None:
-        """Let requests pass, and lose what is answered."""
-        self.proxy.drop_replies()
-
-    def slow(self, seconds: float) -> None:
-        """Let every reply take that much longer."""
-        self.proxy.delay(seconds)
-
-    def reset(self) -> None:
-        """Break all connections."""
-        self.proxy.close_all()
-
-    def pause(self) -> None:
-        """Stop it."""
-        self.server.pause()
-
-    def resume(self) -> None:
-        """Let it go on."""
-        self.server.resume()
-
-    def restart(self, *, keep_data: bool) -> None:
-        """Kill it and start it again."""
-        self.server.restart(keep_data=keep_data)
-
-    def forget(self) -> None:
-        """Kill it and start it with nothing."""
-        self.restart(keep_data=False)
+        super().__init__(proxy)
+        self.server = server
 
     def flush(self) -> None:
         """Delete everything that is ours."""
@@ -102,7 +70,7 @@ class SinglePart(ZooKeeperPart):
         return self.server.directory / "copy"
 
 
-class _ZooKeeperServers(Harness):
+class _ZooKeeperServers(Several):
     """Servers behind proxies. The clients know the tick, so that long margins can be confirmed."""
 
     on_a_log = True
@@ -149,26 +117,6 @@ class _ZooKeeperServers(Harness):
     def bears(self, *hooks: str) -> bool:
         """Say whether each server does."""
         return defines(self.part, *hooks)
-
-    def cut(self) -> None:
-        """Cut clients off from all servers."""
-        for part in self._parts:
-            part.cut()
-
-    def heal(self) -> None:
-        """End all faults of the proxies."""
-        for part in self._parts:
-            part.heal()
-
-    def pause(self) -> None:
-        """Stop all servers."""
-        for part in self._parts:
-            part.pause()
-
-    def resume(self) -> None:
-        """Let all servers go on."""
-        for part in self._parts:
-            part.resume()
 
     def restart(self, *, keep_data: bool) -> None:
         """Kill all servers and start them again."""
