@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
 from .. import __version__
-from .base import Where, wrong_usage
+from .base import Where
+from .commands import Commands
 
 # Imported when called: `holdfast run` must not wait for what draws tables.
 COMMANDS = {
@@ -25,37 +24,10 @@ COMMANDS = {
 }
 
 
-class Commands(click.Group):
-    """The commands, in the order in which one meets them; wrong usage ends with 64."""
+class Main(Commands):
+    """All commands."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command of that name."""
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name].partition(":")
-        command = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See click."""
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            raise wrong_usage(error) from None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See click."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise wrong_usage(error) from None
+    table = COMMANDS
 
 
 EPILOG = """\b
@@ -66,7 +38,7 @@ Try it, with nothing but this machine:
 """
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Main, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--url",
     envvar="HOLDFAST_URL",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import signal
 from collections.abc import Iterator
@@ -13,7 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from ..errors import MissingDriver
-from .base import Command, say, wrong_usage
+from .base import Command, say
+from .commands import Commands
 
 COMMANDS = {
     "run": "lab_run:run",
@@ -32,20 +32,15 @@ Examples:
 """
 
 
-class Lab(click.Group):
-    """Finds the commands of the lab when they are called: they bring servers and drivers."""
+class Lab(Commands):
+    """The commands of the lab, which bring servers and drivers."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all names."""
-        return list(COMMANDS)
+    table = COMMANDS
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Import the command of that name."""
-        if name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[name].partition(":")
+        """Import the command of that name; say what must be installed for it."""
         try:
-            found = importlib.import_module(f"{__package__}.{module}")
+            return super().get_command(ctx, name)
         except ModuleNotFoundError as error:
             if (error.name or "").startswith("holdfast"):
                 raise
@@ -56,18 +51,6 @@ class Lab(click.Group):
                 )
             )
             ctx.exit(69)
-        command = getattr(found, attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """See click; wrong usage ends with 64."""
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            raise wrong_usage(error) from None
 
 
 @click.group(cls=Lab, epilog=EPILOG)
