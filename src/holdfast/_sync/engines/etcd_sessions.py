@@ -257,10 +257,7 @@ class Sessions:
         with self._mutex:
             if session.tenants:
                 return
-            session.gone = True
-            self._all.discard(session)
-            if self._open.get(session.place) is session:
-                del self._open[session.place]
+            self._strike_off(session)
         if session.stop is not None:
             session.stop()
         try:
@@ -289,15 +286,19 @@ class Sessions:
                 self.leave(tenant)
                 self._lost(tenant, Reason.FORCED)
 
+    def _strike_off(self, session: Session) -> None:
+        """Count a session no longer; the caller has the mutex."""
+        session.gone = True
+        self._all.discard(session)
+        if self._open.get(session.place) is session:
+            del self._open[session.place]
+
     def lose(self, session: Session) -> None:
         """Take a session for over, and tell all whose claims hung on it."""
         with self._mutex:
             if session.gone:
                 return
-            session.gone = True
-            self._all.discard(session)
-            if self._open.get(session.place) is session:
-                del self._open[session.place]
+            self._strike_off(session)
         if session.stop is not None:
             session.stop()
         for tenant in list(session.tenants.values()):
