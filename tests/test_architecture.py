@@ -22,7 +22,7 @@ MAX_LINES = 400
 # for _async holds for its twin in _sync.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("model", "rules", "errors", "events", "names", "fencing"),
-    ("_concurrency", "clocks"),
+    ("_concurrency", "clocks", "dice"),
     (
         *("lock_table", "memory_state", "sqlite_store", "host_sockets", "filesystems", "scripts"),
         *("redis_link", "redis_record", "redlock_settings", "redlock_tally", "server_clock"),

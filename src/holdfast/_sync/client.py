@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import random
 import socket
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, overload
 from urllib.parse import quote
 
+from .. import dice
 from .._concurrency import Home, Listener, join, sleep, hear_of_fork
 from ..clocks import Clock, boot_clock
 from ..errors import NotSupported
@@ -105,7 +105,7 @@ class Client:
         domain: str | None = None,
         clock: Clock = boot_clock,
         entropy: Callable[[int], bytes] = os.urandom,
-        chance: Callable[[], float] = random.random,
+        chance: Callable[[], float] = dice.chance,
     ) -> None:
         encode(namespace, "namespace")
         self.namespace = namespace

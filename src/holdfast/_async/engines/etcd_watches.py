@@ -9,10 +9,10 @@ Rule 3: `hear` may be called from any thread, must not block, and hears of delet
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
+from ... import dice
 from ..._concurrency import AsyncBell, AsyncWorker, Mutex, logger
 from ...errors import LockError
 from ...etcd_link import AsyncLink, AsyncWatchStream
@@ -116,7 +116,7 @@ class AsyncWatches:
             if await self._follow():
                 attempt = 0
             if not self._stopped:
-                await self._bell.wait(backoff(attempt, random.random()))
+                await self._bell.wait(backoff(attempt, dice.chance()))
                 attempt += 1
 
     async def _follow(self) -> bool:

@@ -13,10 +13,10 @@ Rule 4 (S6): a request without an answer may come late. The owner of such a clai
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ... import dice
 from ...clocks import Clock, boot_clock, wall_micros
 from ...dynamodb_draft import SILENT, Draft
 from ...dynamodb_link import Link, Refused, from_client, from_url
@@ -225,7 +225,7 @@ class DynamoDBEngine(Engine):
         end = self._clock() + timeout
         position = queued.position
         while not self._closed:
-            nap = min(POLL * (1 + position / 2), POLL_MOST) * random.uniform(0.67, 1.33)
+            nap = min(POLL * (1 + position / 2), POLL_MOST) * dice.between(0.67, 1.33)
             self._inbox.wait(claim.owner, min(nap, end - self._clock()))
             left = end - self._clock()
             if self._closed or left < BRIEF:

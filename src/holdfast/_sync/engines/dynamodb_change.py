@@ -8,11 +8,11 @@ Rule 2 (S19): before a token is minted in an item without `c`, the shared floor 
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from secrets import token_hex
 from typing import Any, TypeVar
 
+from ... import dice
 from ..._concurrency import Mutex, sleep
 from ...clocks import Clock, boot_clock
 from ...dynamodb_draft import Draft, Sight
@@ -95,7 +95,7 @@ class Changer:
             if self._clock() >= end:
                 raise self.overtaken(key)
             if attempt >= CROWDED:
-                sleep(random.uniform(0, PAUSE * min(attempt, 20)))
+                sleep(dice.between(0, PAUSE * min(attempt, 20)))
             attempt += 1
 
     def write(self, request: Request, timeout: float) -> Any:

@@ -8,10 +8,10 @@ Rule 2 (S19): idle items are forgotten a day after their last token. First the s
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from typing import Any
 
+from ... import dice
 from ..._concurrency import sleep
 from ...clocks import Clock, wall_micros
 from ...dynamodb_draft import BURIED
@@ -159,7 +159,7 @@ class Table:
 
     def released(self, key: str, timeout: float) -> None:
         """Hear of a release, and now and then forget what has been idle for a day."""
-        if random.random() < self.forget_chance:
+        if dice.chance() < self.forget_chance:
             space = key.rpartition("/")[0]
             try:
                 self.forget(space, wall_micros() - int(FLOOR_LIFETIME * 1e6), timeout)

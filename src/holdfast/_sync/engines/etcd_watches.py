@@ -9,10 +9,10 @@ Rule 3: `hear` may be called from any thread, must not block, and hears of delet
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from typing import Any
 
+from ... import dice
 from ..._concurrency import Bell, Worker, Mutex, logger
 from ...errors import LockError
 from ...etcd_link import Link, WatchStream
@@ -116,7 +116,7 @@ class Watches:
             if self._follow():
                 attempt = 0
             if not self._stopped:
-                self._bell.wait(backoff(attempt, random.random()))
+                self._bell.wait(backoff(attempt, dice.chance()))
                 attempt += 1
 
     def _follow(self) -> bool:

@@ -9,9 +9,9 @@ Rule 3: a semaphore is as many locks as it has slots: a majority of counters wou
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable
 
+from ... import dice
 from ...clocks import Clock, wall_micros
 from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
 from ...lock_table import mismatch
@@ -95,7 +95,7 @@ class Voting:
         started = sent = self._clock()
         attempt = self.attempts.get(claim.owner)
         if attempt is None:
-            slot = int(random.random() * claim.limit)
+            slot = int(dice.chance() * claim.limit)
             attempt = self.attempts[claim.owner] = Attempt(self._propose(claim.key, sent), slot)
         tally, left = Tally(), timeout
         for _ in range(ROUNDS):
@@ -195,7 +195,7 @@ class Voting:
             self._yield(claim, attempt, tally)
             raise self._no_quorum(tally)
         if claim.limit and attempt.failures < ROUNDS // 2:
-            slot = free_slot(tally, claim.limit, nodes.quorum, len(nodes.all), random.random())
+            slot = free_slot(tally, claim.limit, nodes.quorum, len(nodes.all), dice.chance())
             if slot is not None:
                 attempt.slot = slot
                 attempt.failures += 1
@@ -222,7 +222,7 @@ class Voting:
         """Return when to ask again: after a hint, or soon where votes were split."""
         position = min(tally.positions, default=0)
         holder = main_holder(tally, self._nodes.blocking)
-        poll = POLL * (1 + 0.1 * random.random())
+        poll = POLL * (1 + 0.1 * dice.chance())
         if holder is not None:
             attempt.failures = 0
             return Queued(position, min(recheck_in(holder.expires_in, position), poll), holder)
@@ -230,7 +230,7 @@ class Voting:
         if position:  # free, but somebody is before us
             return Queued(position, poll, who)
         attempt.failures += 1
-        pause = backoff(attempt.failures, random.random(), first=0.005, most=0.2)
+        pause = backoff(attempt.failures, dice.chance(), first=0.005, most=0.2)
         return Queued(position, pause, who)
 
     def _enrol_late(self, claim: Claim) -> None:
