@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,6 +23,8 @@ from holdfast.doctor.zookeeper_facts import Facts
 from holdfast.testing.servers import ZooKeeperEnsemble, ZooKeeperServer, need, zookeeper_program
 from holdfast.zookeeper_link import from_url
 from tests.cli.conftest import Commands
+
+PATIENCE = 10.0  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +116,14 @@ def test_bounds_of_sessions() -> None:
 
 
 def test_silent_server() -> None:
-    """A server that is not there is a finding, not a crash."""
+    """A server that is not there is a finding, not a crash; the session does not go on asking."""
+    before = set(threading.enumerate())
     found = own_findings("zookeeper://127.0.0.1:1")
     assert levels(found, "servers") == [Level.WARNING]
+    end = time.monotonic() + PATIENCE
+    while set(threading.enumerate()) - before:
+        assert time.monotonic() < end, threading.enumerate()
+        time.sleep(0.01)
     assert levels(check_reached([facts(mode="")]), "servers") == [Level.WARNING]
 
 

@@ -334,7 +334,10 @@ class Client:
         """Release what is held, end what waits, stop renewal; harmless when repeated."""
         runtime = self._runtime
         end = runtime.clock() + seconds(timeout, "timeout")
+        untouched = runtime.untouched
         if not runtime.shut():
+            if untouched:  # but its engine may have been asked directly, as doctor does
+                runtime.engine.close()
             return
         runtime.engine.stop_waiting()
         leases = runtime.keeper.close()

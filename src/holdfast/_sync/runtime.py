@@ -91,6 +91,11 @@ class Runtime:
         self.home = Home.here()
 
     @property
+    def untouched(self) -> bool:
+        """Whether it has neither been used nor closed."""
+        return self.home is _NOWHERE
+
+    @property
     def open(self) -> bool:
         """Whether it has been used and not closed."""
         return self.home not in (_NOWHERE, _CLOSED, _FORKED)
