@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.bench.documents import document, ratio
 
 def test_above_one_is_behind_for_costs_and_for_rates() -> None:
     """Twice the latency and half the rate are both 2."""
-    costs = measured([20.0, 20.0], [10.0, 10.0], more=False)
-    rates = measured([10.0, 10.0], [20.0, 20.0], more=True)
+    costs = measured([20.0, 20.0], [10.0, 10.0], median, more=False)
+    rates = measured([10.0, 10.0], [20.0, 20.0], median, more=True)
     assert costs is not None
     assert rates is not None
     assert costs.value == rates.value == 2.0
@@ -22,8 +23,8 @@ def test_above_one_is_behind_for_costs_and_for_rates() -> None:
 
 def test_halves_that_differ_are_unstable() -> None:
     """Even and odd rounds are compared, so a slow second half of the run is no excuse."""
-    steady = measured([10, 11, 10, 11], [10, 10, 10, 10], more=False)
-    shaky = measured([10, 13, 10, 13], [10, 10, 10, 10], more=False)
+    steady = measured([10, 11, 10, 11], [10, 10, 10, 10], median, more=False)
+    shaky = measured([10, 13, 10, 13], [10, 10, 10, 10], median, more=False)
     assert steady is not None
     assert shaky is not None
     assert (steady.stable, shaky.stable) == (True, False)
@@ -32,22 +33,34 @@ def test_halves_that_differ_are_unstable() -> None:
 
 def test_one_round_alone_proves_nothing() -> None:
     """There is no second half that could agree."""
-    once = measured([10.0], [10.0], more=False)
+    once = measured([10.0], [10.0], median, more=False)
     assert once is not None
     assert not once.stable
 
 
-def test_rounds_without_a_figure_do_not_count() -> None:
-    """Neither nothing nor what is no number makes a ratio."""
-    assert measured([0.0, math.nan], [10.0, 10.0], more=False) is None
-    some = measured([0.0, 10.0, 10.0], [10.0, 10.0, 10.0], more=False)
+def test_what_has_no_figure_has_no_ratio() -> None:
+    """Neither nothing nor what is no number makes one."""
+    for nothing in (0.0, math.nan):
+        assert measured([nothing, nothing], [10.0, 10.0], median, more=False) is None
+        assert measured([10.0, 10.0], [nothing, nothing], median, more=True) is None
+    some = measured([0.0, 10.0, 10.0], [10.0, 10.0, 10.0], median, more=False)
     assert some is not None
     assert some.value == 1.0
 
 
+def test_what_is_rare_is_counted_over_all_rounds() -> None:
+    """A lock that polls is handed over in every other round: that is half as often, not never."""
+    rare = measured([0.0, 10.0, 0.0, 10.0], [10.0] * 4, sum, more=False, rare=True)
+    assert rare is not None
+    assert (rare.value, rare.halves, rare.stable) == (0.5, [1.0], False)
+
+
 @pytest.mark.parametrize(
     ("first", "second", "near"),
-    [(1.0, 1.15, True), (1.15, 1.0, True), (1.0, 1.16, False), (0.0, 0.0, False)],
+    [
+        *((1.0, 1.15, True), (1.15, 1.0, True), (1.0, 1.16, False), (0.0, 0.0, False)),
+        *((0.001, 0.09, True), (0.09, 0.12, False), (12.0, 300.0, True), (12.0, 8.0, False)),
+    ],
 )
 def test_close_is_fifteen_percent_of_the_smaller_one(
     first: float, second: float, near: bool

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from holdfast.bench.compare.figures import fairness_of, figures_of, value_of
+from holdfast.bench.compare.figures import fairness_of, figure_of, figures_of
 from holdfast.bench.compare.histogram import Histogram
 from holdfast.bench.compare.load import HOT, PROCESSES, Load
 from holdfast.bench.compare.sample import Sample, Turn, hand_overs, joined, sample_of
@@ -128,5 +128,6 @@ def test_figures_are_medians_of_rounds_and_percentiles_of_all() -> None:
     figures = figures_of(samples)
     assert figures["pairs/s"] == 11
     assert figures["acquire p99.9"] == pytest.approx(500, rel=0.01)
-    assert value_of(samples[2], "pairs/s") == 500
-    assert math.isnan(value_of(samples[0], "hand-over p50"))
+    assert figure_of(samples[2:], "pairs/s") == 500
+    assert math.isnan(figure_of(samples, "hand-over p50"))
+    assert math.isnan(figure_of([], "pairs/s"))

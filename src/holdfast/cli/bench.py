@@ -11,7 +11,15 @@ from ..bench.compare.document import Document
 from ..bench.compare.page import page
 from ..bench.compare.run import CLIENTS, ENGINES, FULL, QUICK, compare, settings_for
 from ..bench.compare.tables import markdown
-from ..bench.compare.words import behind, both_figures, ratio_text, summary, unable, verdict
+from ..bench.compare.words import (
+    behind,
+    both_figures,
+    ratio_text,
+    summary,
+    unable,
+    value_text,
+    verdict,
+)
 from .base import hear_the_library, say, wrong_usage
 from .bench_agree import agree_
 from .bench_floor import floor
@@ -118,7 +126,7 @@ def show(document: Document) -> None:
             Cell(ratio["engine"], "bold"),
             Cell(ratio["label"]),
             Cell(ratio["figure"]),
-            Cell(f"{ratio['value']:.2f}"),
+            Cell(value_text(ratio["value"])),
             Cell(ratio_text(ratio), STYLES.get(verdict(ratio), "") if ratio["stable"] else "dim"),
             *(Cell(one) for one in figures(ratio)),
         ]

@@ -10,6 +10,7 @@ import click
 
 from ..bench.compare.document import Document, faults
 from ..bench.compare.stability import ENOUGH, TOLERANCE, agree
+from ..bench.compare.words import value_text
 from .base import FOUND_SOMETHING, Command
 from .table import Cell, show_table
 from .text import count
@@ -37,8 +38,8 @@ def agree_(first: Path, second: Path, as_json: bool) -> None:
             rows = [
                 [
                     Cell(one.what),
-                    Cell(f"{one.first:.2f}"),
-                    Cell(f"{one.second:.2f}"),
+                    Cell(value_text(one.first)),
+                    Cell(value_text(one.second)),
                     Cell("marked unstable" if one.marked else "not marked"),
                 ]
                 for one in agreement.differences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -14,21 +14,23 @@ PERCENTS = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9}
 
 
 class Figure(NamedTuple):
-    """What a figure is called, its unit, and whether more of it is better."""
+    """What a figure is called, its unit, whether more of it is better, and whether it is of what
+    happens seldom: who polls hands over a few times in a round, or not at all."""
 
     title: str
     unit: str
     more: bool = False
+    rare: bool = False
 
 
 FIGURES: dict[str, Figure] = {
     **{
-        f"{what} {name}": Figure(f"{what} {name}", "µs")
+        f"{what} {name}": Figure(f"{what} {name}", "µs", rare=what == HANDOVER)
         for what in (ACQUIRE, RELEASE, PAIR, RESPONSE, READ, WRITE, HANDOVER)
         for name in PERCENTS
     },
     "pairs/s": Figure("pairs/s", "/s", more=True),
-    "hand-overs/s": Figure("hand-overs/s", "/s", more=True),
+    "hand-overs/s": Figure("hand-overs/s", "/s", more=True, rare=True),
     "fairness": Figure("turns of a contender, max/min", "×"),
     "least turns": Figure("fewest turns of a contender", "", more=True),
     "most turns": Figure("most turns of a contender", ""),
@@ -45,39 +47,17 @@ FIGURES: dict[str, Figure] = {
 }
 
 
-def _percentile(what: str, percent: float) -> Callable[[Sample], float]:
-    return lambda sample: sample.histograms.get(what, Histogram()).percentile(percent)
-
-
-# What one round says; the ratio of two contestants is taken round by round.
-OF_A_ROUND: dict[str, Callable[[Sample], float]] = {
-    **{
-        f"{what} {name}": _percentile(what, percent)
-        for what in (ACQUIRE, RELEASE, PAIR, RESPONSE, READ, WRITE, HANDOVER)
-        for name, percent in PERCENTS.items()
-    },
-    "pairs/s": lambda sample: sample.rate,
-    "hand-overs/s": lambda sample: sample.handovers / sample.seconds,
-    "share": lambda sample: sample.share * 100,
-}
-
-
-def value_of(sample: Sample, figure: str) -> float:
-    """Return a figure of one round; NaN if it has none."""
-    if figure in sample.extra:
-        return sample.extra[figure]
-    return OF_A_ROUND[figure](sample) if figure in OF_A_ROUND else math.nan
-
-
 def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
-    """Return all figures of a contestant: percentiles of all rounds, medians of the rest."""
+    """Return all figures of a contestant: percentiles and hand-overs of all rounds, medians of the
+    rest."""
     found: dict[str, float] = {}
     for what, histogram in histograms_of(samples).items():
         for name, percent in PERCENTS.items():
             found[f"{what} {name}"] = histogram.percentile(percent)
     found["pairs/s"] = median(sample.rate for sample in samples)
     if any(sample.handovers or sample.holds for sample in samples):
-        found["hand-overs/s"] = median(sample.handovers / sample.seconds for sample in samples)
+        seconds = sum(sample.seconds for sample in samples)
+        found["hand-overs/s"] = sum(sample.handovers for sample in samples) / seconds
         found["at once"] = sum(sample.overlaps for sample in samples)
     if not all(math.isnan(sample.share) for sample in samples):
         found["share"] = median(sample.share for sample in samples) * 100
@@ -86,6 +66,11 @@ def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
     for name in {name for sample in samples for name in sample.extra}:
         found[name] = median(sample.extra[name] for sample in samples if name in sample.extra)
     return found
+
+
+def figure_of(samples: Sequence[Sample], figure: str) -> float:
+    """Return one figure of several rounds; NaN if they have none."""
+    return figures_of(samples).get(figure, math.nan) if samples else math.nan
 
 
 def fairness_of(samples: Sequence[Sample]) -> dict[str, float]:

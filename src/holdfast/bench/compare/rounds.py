@@ -13,7 +13,7 @@ from .stage import Result, Stage
 
 TRIAL = 3  # turns of each client: connections, scripts, tables, what Java compiles
 LEAST, MOST = 0.05, 0.5  # seconds of one contestant in one round
-LEAST_LONG = 0.15  # where a lock has to go round, or a request takes long
+LEAST_LONG = 0.2  # where a lock has to go round, or a request takes long
 ROUNDS, QUICK_ROUNDS = 24, 4
 MOST_ROUNDS = 40
 FEW = 10  # clients

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from .document import Document, Ratio
 
 TOLERANCE = 0.15
+FAR = 10.0  # times: beyond that a ratio is told as "more than", and its digits say nothing
 ENOUGH = 0.8  # of the ratios of two runs must agree
+
+Round = TypeVar("Round")
 
 
 class Measured(NamedTuple):
@@ -22,27 +25,48 @@ class Measured(NamedTuple):
 
 
 def close(first: float, second: float) -> bool:
-    """Say whether two ratios differ by no more than the tolerance, of the smaller one."""
-    low, high = sorted((first, second))
+    """Say whether two ratios differ by no more than the tolerance, of the smaller one, as told."""
+    low, high = sorted(told(one) for one in (first, second))
     return low > 0 and high <= low * (1 + TOLERANCE) + 1e-9
 
 
-def measured(ours: Sequence[float], theirs: Sequence[float], *, more: bool) -> Measured | None:
-    """Return what ours costs beside theirs, round by round; above 1 ours is behind.
+def told(ratio: float) -> float:
+    """Return a ratio as people are told it: ten times and a thousand times are both far."""
+    return min(max(ratio, 1 / FAR), FAR) if ratio > 0 else ratio
 
-    `more`: the figures are rates, of which more is better. None: no round has both figures.
+
+def measured(
+    ours: Sequence[Round],
+    theirs: Sequence[Round],
+    figure: Callable[[Sequence[Round]], float],
+    *,
+    more: bool,
+    rare: bool = False,
+) -> Measured | None:
+    """Return what ours costs beside theirs, by a figure of rounds; above 1 ours is behind.
+
+    Each round gives a ratio, and the median counts: slow spells of the machine hit both. What is
+    `rare` happens too seldom in one round, and is taken from all of them together.
+    `more`: the figure is a rate, of which more is better. None: somebody has no such figure.
     """
-    ratios = [
-        (their / our) if more else (our / their)
-        for our, their in zip(ours, theirs, strict=False)
-        if our > 0 and their > 0 and math.isfinite(our) and math.isfinite(their)
-    ]
-    if not ratios:
+
+    def beside(first: int, step: int) -> float:
+        mine, others = ours[first::step], theirs[first::step]
+        parts = (
+            [(mine, others)] if rare else [([a], [b]) for a, b in zip(mine, others, strict=False)]
+        )
+        both = [(figure(our), figure(their)) for our, their in parts]
+        ratios = [their / our if more else our / their for our, their in both if our > 0 < their]
+        return median(ratios) if ratios else math.nan
+
+    value = beside(0, 1)
+    if not math.isfinite(value):
         return None
-    even, odd = ratios[::2], ratios[1::2]
-    halves = [median(even), median(odd)] if odd else [median(even)]
-    stable = len(halves) == 2 and close(*halves)
-    return Measured(median(ratios), halves, stable)
+    enough = min(len(ours), len(theirs)) > 1
+    halves = (
+        [half for half in (beside(0, 2), beside(1, 2)) if math.isfinite(half)] if enough else []
+    )
+    return Measured(value, halves or [value], len(halves) == 2 and close(*halves))
 
 
 class Difference(NamedTuple):

@@ -29,6 +29,7 @@ REQUEST, TRIPS, RENEWAL, KILLED = "request", "round trips", "renewal", "holder k
 NODES, NODE_KILLED, SET_UP = "nodes", "node killed", "claimed set-up"
 
 NO_SERVER = ("memory", "sqlite")
+OWN_WEIGHTS = {TASKS: 0.6, THREADS: 1.0, PROCESSES: 1.5}
 
 
 def everybody(stage: Stage, load: Load, seconds: float) -> list[Result]:
@@ -36,15 +37,24 @@ def everybody(stage: Stage, load: Load, seconds: float) -> list[Result]:
     return take_turns(stage, stage.all(), load, seconds)
 
 
-def most(stage: Stage, load: Load, seconds: float) -> list[Result]:
-    """Let everybody take turns, or without the peers if it is to be over soon."""
-    return take_turns(stage, stage.all(peers=not stage.quick), load, seconds)
+def few(stage: Stage, load: Load, seconds: float) -> list[Result]:
+    """Let the floor, ours and the best known peer take turns, or without the peer if it is to be
+    over soon. All peers take part where it is about their kind of lock, not about this load: each
+    of few has enough rounds to be believed."""
+    return take_turns(stage, stage.all(peers=not stage.quick)[:3], load, seconds)
+
+
+def without_peers(stage: Stage, load: Load, seconds: float) -> list[Result]:
+    """Let ours and the floor take turns."""
+    return take_turns(stage, stage.all(peers=False), load, seconds)
 
 
 def waiters(stage: Stage, load: Load, seconds: float) -> list[Result]:
-    """Let those take turns that can be waited for; in a hurry, ours and the best known peer."""
+    """Let those take turns that can be waited for; if not for the usual crowd, or in a hurry, ours
+    and the best known peer."""
     kinds = stage.waiting()
-    return take_turns(stage, kinds[:2] if stage.quick else kinds, load, seconds)
+    some = stage.quick or load.clients != CROWD
+    return take_turns(stage, kinds[:2] if some else kinds, load, seconds)
 
 
 def readers_and_writers(stage: Stage, load: Load, seconds: float) -> list[Result]:
@@ -60,7 +70,7 @@ def awaited(stage: Stage, load: Load, seconds: float) -> list[Result]:
 def on_time(stage: Stage, load: Load, seconds: float) -> list[Result]:
     """Let requests come at half the rate that one client of ours reaches, for everybody."""
     rate = min(2_000.0, max(20.0, stage.rate / 2))
-    results = most(stage, replace(load, rate=rate), seconds)
+    results = few(stage, replace(load, rate=rate), seconds)
     for result in results:
         result.note = f"{rate:,.0f} requests/s"
     return results
@@ -106,7 +116,7 @@ def _of_engine(engine: str, settings: Settings) -> list[Step]:
     trips = Step(engine, TRIPS, "requests per pair", Load(), count_trips, ("requests/pair",), 0.5)
     if engine not in NO_SERVER:
         basics.append(trips)
-    if quick and engine == "valkey":
+    if engine == "valkey":
         return basics  # the same engine as on Redis: the rest says little more
     steps = [
         *basics,
@@ -139,7 +149,7 @@ def _node_killed(engine: str, label: str) -> Step:
 def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> list[Step]:
     """A key for each client: in threads, in tasks, in processes."""
     styles: list[tuple[str, list[int], Measure]] = [
-        (THREADS, more, everybody),
+        (THREADS, more, few),
         (TASKS, more if quick else clients, awaited),
     ]
     if engine != "memory" and not quick:
@@ -151,9 +161,9 @@ def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> 
             OWN_KEYS,
             f"a key each, {_clients(count, style)}",
             Load(style, count),
-            measure,
+            few if measure is everybody and count > CROWD else measure,
             ("pairs/s",),
-            0.6 if style == TASKS else 1.0,
+            OWN_WEIGHTS[style],
         )
         for style, counts, measure in styles
         for count in counts
@@ -170,7 +180,7 @@ def _hot_key(engine: str, count: int) -> Step:
     load = Load(style_for(engine, PROCESSES), count, HOT)
     label = f"one key, {count} clients"
     ratios = ("hand-overs/s", "hand-over p50")
-    return Step(engine, HOT_KEY, label, load, waiters, ratios, 1.5)
+    return Step(engine, HOT_KEY, label, load, waiters, ratios, 4.0 if count == CROWD else 1.5)
 
 
 def _open_loop(engine: str) -> Step:
@@ -181,7 +191,9 @@ def _open_loop(engine: str) -> Step:
 def _request(engine: str, count: int) -> Step:
     words = "1 lock" if count == 1 else f"{count} locks"
     label = f"request of {WORK * 1000:g} ms with {words}"
-    return Step(engine, REQUEST, label, Load(locks=count, work=WORK), most, ("pair p50",), 0.7)
+    return Step(
+        engine, REQUEST, label, Load(locks=count, work=WORK), without_peers, ("pair p50",), 0.7
+    )
 
 
 def _of_redlock(quick: bool) -> list[Step]:
@@ -199,4 +211,4 @@ def _of_redlock(quick: bool) -> list[Step]:
     steps.append(_node_killed("redlock", "1 of 5 nodes killed"))
     label, load = f"5 nodes, {CLAIMED} clients in processes", Load(PROCESSES, CLAIMED)
     figures = ("pairs/s", "acquire p50")
-    return [*steps, Step("redlock", SET_UP, label, load, most, figures, 1.5)]
+    return [*steps, Step("redlock", SET_UP, label, load, few, figures, 1.5)]

@@ -16,6 +16,7 @@ from .words import (
     ratio_text,
     summary,
     unable,
+    value_text,
     verdict,
 )
 
@@ -82,7 +83,8 @@ def _ratio_table(document: Document) -> str:
         words = ratio_text(ratio)
         if verdict(ratio) == "behind":
             words = f"**{words}**"
-        cells = (ratio["engine"], ratio["label"], ratio["figure"], f"{ratio['value']:.2f}", words)
+        value = value_text(ratio["value"])
+        cells = (ratio["engine"], ratio["label"], ratio["figure"], value, words)
         lines.append(f"| {' | '.join(map(_cell, (*cells, *figures(ratio))))} |")
     return "\n".join(lines)
 

@@ -8,6 +8,7 @@ from ..contestant import FLOOR
 from .document import Document, Ratio, Row
 from .figures import FIGURES
 from .ours import Ours
+from .stability import FAR
 
 LEVEL = 1.005  # what rounds to 1.00× is level
 AHEAD, BEHIND, EVEN, BESIDE_FLOOR = "ahead", "behind", "level", "floor"
@@ -54,7 +55,7 @@ def ratio_text(ratio: Ratio) -> str:
     """Return the judgement in words: `behind kazoo Lock: 1.2×`."""
     value, other = ratio["value"], ratio["contestant"]
     said = {
-        BESIDE_FLOOR: f"{value:.2f}× the floor ({other})",
+        BESIDE_FLOOR: f"{_times(value)}× the floor ({other})",
         BEHIND: f"behind {other}: {_times(value)}×",
         AHEAD: f"ahead of {other}: {_times(1 / value) if value else '∞'}×",
         EVEN: f"level with {other}",
@@ -63,7 +64,14 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def _times(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else short(value)
+    return f"{value:.2f}" if value <= FAR else f"more than {FAR:g}"
+
+
+def value_text(value: float) -> str:
+    """Return a ratio as a number; how far is far is told by the two figures, not by it."""
+    if value > FAR:
+        return f"> {FAR:g}"
+    return f"< {1 / FAR:.2f}" if value < 1 / FAR else f"{value:.2f}"
 
 
 Both = tuple[str, str]
@@ -134,7 +142,8 @@ def circumstances(document: Document) -> list[str]:
 METHOD = (
     "Every ratio is what ours costs divided by what the other costs, in the same run: below 1 ours "
     "is cheaper. Contestants alternate in rounds, and the median of the ratios of the rounds "
-    "counts. It is marked unstable when the even and the odd rounds differ by more than 15 %.",
+    "counts; hand-overs, of which a round may have few, count over all rounds together. A ratio "
+    "is marked unstable when the even and the odd rounds differ by more than 15 %.",
     "Closed loops (all rows but those of requests on time): a client asks again as soon as it is "
     "done, so a slow answer delays the next question. Latencies count all that was begun in time, "
     "however late it was done; but a closed loop cannot show what those would have felt who came "
