@@ -14,6 +14,8 @@ from .stage import Result, Stage
 TRIAL = 3  # turns of each client: connections, scripts, tables, what Java compiles
 LEAST, MOST = 0.05, 0.5  # seconds of one contestant in one round
 LEAST_LONG = 0.2  # where a lock has to go round, or a request takes long
+CROWDED, MOST_CROWDED = 1.0, 2.0  # where a crowd has to line up first
+ROUND_TURNS = 10  # of each who wants the one key, at the pace of one who is alone
 ROUNDS, QUICK_ROUNDS = 24, 4
 MOST_ROUNDS = 40
 FEW = 10  # clients
@@ -40,7 +42,7 @@ def take_turns(
             _try(stage, result, where, trial, 0.0, 0.0)
             result.samples.clear()
         each = _seconds_each(stage, results, load, end - time.monotonic())
-        warm = each / 10 if load.keys == HOT else 0.0
+        warm = _warm(each, load)
         needed = 0.0
         for number in range(MOST_ROUNDS):
             able = [result for result in results if not result.problem]
@@ -60,7 +62,17 @@ def _seconds_each(stage: Stage, results: Sequence[Result], load: Load, left: flo
     rounds = QUICK_ROUNDS if stage.quick else ROUNDS
     long = load.keys == HOT or load.work or load.clients > FEW
     least = LEAST_LONG if long else LEAST
+    if load.keys == HOT and not stage.quick:
+        turns = load.clients * ROUND_TURNS / max(1.0, stage.rate)
+        least = max(least, min(turns, MOST_CROWDED), CROWDED if load.clients > FEW else 0.0)
     return max(least, min(MOST, left / max(1, able * rounds) - MARGIN))
+
+
+def _warm(each: float, load: Load) -> float:
+    """Return the seconds before a round counts: until all have lined up."""
+    if load.keys != HOT:
+        return 0.0
+    return each / 2 if load.clients > FEW else each / 10
 
 
 def _try(

@@ -180,7 +180,8 @@ def _hot_key(engine: str, count: int) -> Step:
     load = Load(style_for(engine, PROCESSES), count, HOT)
     label = f"one key, {count} clients"
     ratios = ("hand-overs/s", "hand-over p50")
-    return Step(engine, HOT_KEY, label, load, waiters, ratios, 4.0 if count == CROWD else 1.5)
+    weight = 4.0 if count == CROWD else 1.5 if count < CROWD else 3.0
+    return Step(engine, HOT_KEY, label, load, waiters, ratios, weight)
 
 
 def _open_loop(engine: str) -> Step:
