@@ -28,7 +28,7 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 test: check ## Everything: check, tests with coverage, simulation and lab, tests on the newest Python
 	$(PYTHON) -m pytest -n 4 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
 	$(PYTHON) $(PYTEST) --cov --cov-append --ignore-glob='*_conformance.py' $(APART)
-	$(PYTHON) $(PYTEST) tests/simulation tests/lab
+	$(PYTHON) $(PYTEST) --dist worksteal tests/lab tests/simulation
 	@if [ -x $(NEWEST) ]; then \
 		set -x; $(NEWEST) $(PYTEST) $(APART) -m "not slow"; \
 	else \

@@ -16,6 +16,7 @@ from holdfast.testing.servers import ServerMissing, need
 SECONDS = 12.0
 PACE = 1.2  # seconds: the unit of time for faults and holds
 RUSH = 150.0  # locks a second that each worker takes for an instant
+FEWEST_LEASES = 50
 FEWEST_FAULTS, FEWEST_KINDS = 6, 5  # on a slow machine; and no more kinds can be done to a file
 SEED = 20
 CREW = ("sync", "async", "async", "command")
@@ -26,6 +27,18 @@ def describe(report: Report) -> str:
     struck = ", ".join(f"{name} {count}" for name, count in report.counted.most_common())
     leases = len(report.chronicle.acquired)
     return f"{report.engine}: {leases} leases, {report.counted.total()} faults: {struck}"
+
+
+def shortcomings(report: Report) -> list[str]:
+    """Return what there was too little of for the verdicts to say much."""
+    crew = {lease.client.partition("-")[0] for lease in report.chronicle.acquired}
+    enough = {
+        "faults": report.counted.total() >= FEWEST_FAULTS,
+        "kinds of faults": len(report.counted) >= FEWEST_KINDS,
+        "leases": len(report.chronicle.acquired) >= FEWEST_LEASES,
+        "kinds of clients": crew == set(CREW),
+    }
+    return [what for what, there in enough.items() if not there]
 
 
 def need_engine(name: str) -> None:
@@ -47,13 +60,14 @@ def test_engine_keeps_its_promises(
 ) -> None:
     """No promise is broken under any fault that the engine promises to bear, all mixed."""
     need_engine(engine)
-    report = conduct(Setup(engine, (), SEED, SECONDS, crew=CREW, pace=PACE, rush=RUSH))
-    record_property("lab", describe(report))
-    assert not report.broken, report.document()
-    assert report.counted.total() >= FEWEST_FAULTS, report.counted
-    assert len(report.counted) >= FEWEST_KINDS, report.counted
-    assert len(report.chronicle.acquired) >= 50
-    assert {lease.client.partition("-")[0] for lease in report.chronicle.acquired} == set(CREW)
+    for seconds in (SECONDS, 2 * SECONDS):  # a server may take most of the first to start again
+        report = conduct(Setup(engine, (), SEED, seconds, crew=CREW, pace=PACE, rush=RUSH))
+        record_property("lab", describe(report))
+        assert not report.broken, report.document()
+        short = shortcomings(report)
+        if not short:
+            return
+    pytest.fail(f"{describe(report)}; too little was tested: {', '.join(short)}")
 
 
 @pytest.mark.slow
