@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import holdfast.aio as holdfast
+from holdfast._concurrency import asleep
 from holdfast.etcd_session import Session
 from holdfast.model import Claim, Grant, Outcome, Queued, Reason
 from holdfast.testing.etcd_harness import EtcdHarness
@@ -13,6 +14,7 @@ from holdfast.testing.servers.etcd import key
 from tests._async.etcd_suite import AsyncEtcdSuite
 
 LONG = 30.0  # a TTL that nobody waits for
+TENDED = 2.0  # a TTL that is waited for
 QUICK = 10.0  # what is told, not timed, takes less
 
 
@@ -323,6 +325,21 @@ class TestRevoked(AsyncEtcdSuite):
         assert kept.held
         assert await second.release() is True
         assert await kept.release() is True
+
+    async def test_lost_while_it_is_tended(self) -> None:
+        """A session that is lost just when it is to be confirmed ends alone: others are kept alive.
+        It was the only one, and what keeps all of them alive went with it (found by a soak)."""
+        lease = await self.take(self.client.lock("x", ttl=TENDED))
+        sessions = self.client.engine._sessions  # type: ignore[attr-defined]
+        (session,) = sessions._all
+        await lease.release()
+        sessions.lose(session)
+        assert not sessions._all
+        await sessions._tend(session)
+        kept = await self.take(self.client.lock("x", ttl=TENDED))
+        await asleep(2 * TENDED)
+        assert kept.held
+        await kept.release()
 
     async def test_session_that_is_given_up_meanwhile(self) -> None:
         """A claim that was about to use a session which ends this very moment has the next one."""

@@ -226,7 +226,10 @@ class AsyncSessions:
             await self._bell.wait(self._nap())
             for session in list(self._all):
                 if session.due <= self._clock() and not self._stopped:
-                    await self._tend(session)
+                    try:
+                        await self._tend(session)
+                    except Exception:  # the others must not go with it
+                        logger.exception("A lease could not be kept alive; that is tried again.")
 
     def _nap(self) -> float:
         due = min((session.due for session in list(self._all)), default=math.inf)
@@ -241,7 +244,8 @@ class AsyncSessions:
             return
         session.due = now + session.seconds * CONFIRM_EVERY / 4
         share = CONFIRM_EVERY if len(self._link.settings.endpoints) > 1 else STALE_AFTER
-        limit = min(one.seconds for one in self._all) * share
+        # It may have been lost this very moment, and taken off the list.
+        limit = min(one.seconds for one in (session, *self._all.copy())) * share
         try:
             await self.confirm(session, (), limit)
             for tenant in list(session.tenants.values()):
@@ -249,8 +253,6 @@ class AsyncSessions:
                     await self.free(tenant, limit)
         except (LockError, LeaseGone):
             pass  # again soon; only time decides
-        except Exception:
-            logger.exception("A lease could not be kept alive; that is tried again.")
 
     async def _give_up(self, session: Session) -> None:
         """End a session that has no tenants."""
