@@ -138,11 +138,22 @@ def test_commands_hold_while_they_show_signs_of_life(book: Book) -> None:
     not held against it."""
     facts: dict[str, Any] = {"key": "k", "token": 1}
     book.write("c-errand", 1.0, "began", **facts, asked=START + 0.9, pid=1)
-    book.write("c-errand", 1.5, "alive", token=1)
+    book.write("c-errand", 1.5, "alive", **facts)
     book.hold("a", 2, 1.6, 2.0)
     assert book.found() == []
-    book.write("c-errand", 1.7, "alive", token=1)
+    book.write("c-errand", 1.7, "alive", **facts)
     assert book.found() == ["E"]
+
+
+def test_commands_are_told_apart_by_their_locks(book: Book) -> None:
+    """Two locks may have given the same token: the later errand is no sign of life of the first.
+    After a clock was far ahead tokens only count up, each lock for itself (found by a soak)."""
+    for start, key in ((1.0, "k"), (2.0, "other")):
+        facts: dict[str, Any] = {"key": key, "token": 1}
+        book.write("c-errand", start, "began", **facts, asked=START + start, pid=1)
+        book.write("c-errand", start + 0.5, "alive", **facts)
+    book.hold("a", 2, 1.6, 2.2)
+    assert book.found() == []
 
 
 def test_killed_holders_hold_until_they_were_killed(book: Book) -> None:

@@ -224,20 +224,22 @@ class _Reader:
             self._records.append(Unexpected(at, f"{client}: {line['error']}"))
 
     def _errands(self, client: str, lines: list[Line]) -> Iterator[Record]:
-        """Yield the holds of commands: from their first sign of life to their last."""
-        last: dict[int, float] = {}
+        """Yield the holds of commands: from their first sign of life to their last.
+
+        Tokens are told apart by their locks: those of two locks may be the same."""
+        last: dict[str, float] = {}
         for line in lines:
             at, token = self._at(line["at"]), line["token"]
-            owner = f"{client}/{token}"
-            last[token] = at
+            owner = f"{client}/{line['key']}/{token}"
+            last[owner] = at
             if line["what"] == "began":
                 yield _acquired(at, self._at(line["asked"]), client, {**line, "owner": owner})
                 if at > self._chronicle.healed:
                     yield Recovered(at, f"{client} gets {line['key']}")
             elif line["what"] == "wrote" and line["taken"]:
                 yield Answered(at, line["key"], token, True)
-        for token, at in last.items():
-            yield Ended(at, f"{client}/{token}", "killed", at)
+        for owner, at in last.items():
+            yield Ended(at, owner, "killed", at)
 
     # --- The register. ---
 

@@ -31,11 +31,11 @@ def main(text: str, asked: str, hold: str) -> None:
     end = boot_clock() + float(hold)
     while boot_clock() < end:
         time.sleep(BEAT)
-        diary.note("alive", token=token)
+        diary.note("alive", key=key, token=token)
     taken = register.write(key, fence, read)
     diary.note("wrote", key=key, token=token, taken=taken[GUARDED])
     register.close()
-    diary.note("alive", token=token)
+    diary.note("alive", key=key, token=token)
 
 
 if __name__ == "__main__":
