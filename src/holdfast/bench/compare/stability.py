@@ -52,9 +52,9 @@ def measured(
 
     def beside(first: int, step: int) -> float:
         mine, others = ours[first::step], theirs[first::step]
-        parts = (
-            [(mine, others)] if rare else [([a], [b]) for a, b in zip(mine, others, strict=False)]
-        )
+        parts = [(mine, others)]
+        if not rare:
+            parts = [([our], [their]) for our, their in zip(mine, others, strict=False)]
         both = [(figure(our), figure(their)) for our, their in parts]
         ratios = [their / our if more else our / their for our, their in both if our > 0 < their]
         return median(ratios) if ratios else math.nan
@@ -62,11 +62,10 @@ def measured(
     value = beside(0, 1)
     if not math.isfinite(value):
         return None
-    enough = min(len(ours), len(theirs)) > 1
-    halves = (
-        [half for half in (beside(0, 2), beside(1, 2)) if math.isfinite(half)] if enough else []
-    )
-    return Measured(value, halves or [value], len(halves) == 2 and close(*halves))
+    if min(len(ours), len(theirs)) < 2:
+        return Measured(value, [value], stable=False)
+    halves = [half for half in (beside(0, 2), beside(1, 2)) if math.isfinite(half)]
+    return Measured(value, halves, len(halves) == 2 and close(*halves))
 
 
 class Difference(NamedTuple):
