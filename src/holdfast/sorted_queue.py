@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from .model import Mode
 from .rules import Entrant, admit, conflict
 
 E = TypeVar("E", bound=Entrant)
@@ -40,7 +41,10 @@ def standing(queue: Sequence[E], at: int, limit: int = 0) -> Standing[E]:
         if at < limit:
             return Standing((), 0)
         return Standing(tuple(earlier), at - limit, at - limit + 1)
-    blockers = tuple(one for one in earlier if conflict(one, me))
+    if me.mode is Mode.EXCLUSIVE and not me.path:
+        blockers = tuple(earlier)  # the same without a look at each: queues of mutexes are long
+    else:
+        blockers = tuple(one for one in earlier if conflict(one, me))
     if not blockers:
         return Standing((), 0)
     return Standing(blockers, len(earlier) - len(admit((), earlier, 0)))

@@ -70,7 +70,10 @@ def test_1000_tasks_wait_in_one_session(harness: SharedZooKeeperHarness) -> None
     in do so in order, the rest leaves with the client."""
 
     async def main() -> None:
-        async with aio.connect(harness.url, namespace=token_hex(4), ttl=TTL) as client:
+        where = token_hex(4)  # with patience: how fast this machine is, is not the point here
+        async with aio.connect(
+            harness.url, namespace=where, ttl=TTL, connect_timeout=PATIENCE
+        ) as client:
             lock = client.lock("x")
             lease = await lock.acquire()
             assert lease is not None
@@ -86,7 +89,9 @@ def test_1000_tasks_wait_in_one_session(harness: SharedZooKeeperHarness) -> None
             tasks = [asyncio.create_task(once()) for _ in range(TASKS)]
             end = time.monotonic() + PATIENCE
             while len((await client.inspect("x")).waiters) < TASKS:
+                assert not any(task.done() for task in tasks)
                 assert time.monotonic() < end
+                await asyncio.sleep(0.1)
             assert set(threading.enumerate()) <= threads
             assert await lease.release() is True
             async with asyncio.timeout(PATIENCE):

@@ -105,6 +105,7 @@ class Queues:
 
     def see(self, session: Session, node: Node, end: float) -> Sequence[Contender]:
         """Return the queue that a node stands in, as this server knows it."""
+        name = node.name
         while True:
             flight = session.flight()
             shared = self._under_way(session, node.parent)
@@ -112,7 +113,7 @@ class Queues:
             flight.join(answer)
             flight.land(end - self._clock())
             queue = queue_of(answer)
-            if shared is None or any(one.node == node.name for one in queue):
+            if shared is None or any(one.node == name for one in queue):
                 return queue
 
     def _under_way(self, session: Session, parent: str) -> Answer | None:
