@@ -1,7 +1,7 @@
 """An etcd record from our side: its keys, the transactions that move it, how it is read back.
 
 `<record>` is `<namespace>/1/<encoded name>`. Below it stands one key per claim,
-    <record>/<kind>/<mode>/<owner>[/<path>]  with kind lock, tree or semaphore-<limit>; mode X or S
+    <record>/<kind>/<mode>/<seat>[/<path>]  with kind lock, tree or semaphore-<limit>; mode X or S
 and beside all records of a namespace
     <namespace>/1:sessions/<lease>  there as long as a client's lease; it hears of force_release
     <namespace>/1:gone/<owner>      who let go while a copy of its claim may still be on its way
@@ -12,6 +12,9 @@ Rule 2: a claim that nobody disputes is one put, in the transaction which saw th
 Rule 3 (S2): kind and limit are part of the key, so the transaction itself refuses another kind.
 Rule 4 (S6): a claim and its tombstone hang on the same lease: a late copy of the claim finds the
         tombstone, or no lease to be put under.
+Rule 5: keys are used again. etcd looks at every key that ever was in a range until its history is
+        compacted, so each client has seats below a record and takes another only if it must; who
+        sits there is in the value, and which claim it is, the revision tells.
 """
 
 from __future__ import annotations
@@ -57,9 +60,14 @@ def _kind(claim: Claim) -> str:
     return f"{claim.family}-{claim.limit}" if claim.limit else claim.family
 
 
-def claim_key(claim: Claim) -> bytes:
+def seat_of(lease: int, number: int) -> str:
+    """Return the name of one of a session's seats below a record."""
+    return f"{lease:016x}{number:04x}"
+
+
+def claim_key(claim: Claim, seat: str) -> bytes:
     """Return the one key that this claim is."""
-    words = (claim.key, _kind(claim), claim.mode.value, claim.owner, *claim.path)
+    words = (claim.key, _kind(claim), claim.mode.value, seat, *claim.path)
     return "/".join(words).encode()
 
 
@@ -79,7 +87,6 @@ class Contender(NamedTuple):
     key: bytes
     kind: str
     mode: Mode
-    owner: str
     path: tuple[str, ...]
     revision: int
     lease: int
@@ -97,8 +104,8 @@ class Contender(NamedTuple):
 
 def contender(kv: Any) -> Contender:
     """Read a key back."""
-    _, _, _, kind, mode, owner, *path = kv.key.decode().split("/")
-    return Contender(kv.key, kind, Mode(mode), owner, tuple(path), kv.create_revision, kv.lease)
+    _, _, _, kind, mode, _, *path = kv.key.decode().split("/")
+    return Contender(kv.key, kind, Mode(mode), tuple(path), kv.create_revision, kv.lease)
 
 
 # --- What is asked. ---
@@ -152,6 +159,7 @@ def value_of(claim: Claim, ttl: float | None = None, since: float | None = None)
     terms = {
         "name": claim.name,
         "label": claim.label,
+        "owner": claim.owner,
         "value": claim.value,
         "ttl": claim.ttl if ttl is None else ttl,
     }
@@ -159,9 +167,9 @@ def value_of(claim: Claim, ttl: float | None = None, since: float | None = None)
     return f'{json.dumps(terms, ensure_ascii=False)[:-1]}, "since": {since:.6f}}}'.encode()
 
 
-def claim_request(claim: Claim, lease: int, since: float) -> Any:
+def claim_request(claim: Claim, seat: str, lease: int, since: float) -> Any:
     """Return the transaction that enters at once, or queues, or only looks (`read_refusal`)."""
-    mine, gone = claim_key(claim), gone_key(claim)
+    mine, gone = claim_key(claim, seat), gone_key(claim)
     write = put(mine, value_of(claim, since=since), lease)
     if claim.mode is Mode.SHARED and claim.family is Family.LOCK:  # other readers do no harm
         free = [*_outside(claim, f"{_kind(claim)}/S"), _absent(mine)]
@@ -180,7 +188,7 @@ def claim_request(claim: Claim, lease: int, since: float) -> Any:
     return m.TxnRequest(compare=[*free, _absent(gone)], success=[write], failure=otherwise)
 
 
-def join_request(claim: Claim, lease: int, seen: int) -> Any:
+def join_request(claim: Claim, mine: bytes, lease: int, seen: int) -> Any:
     """Return the transaction that enters if nobody has come since revision `seen`."""
     first, end = below(claim.key)
     unchanged = m.Compare(
@@ -188,7 +196,7 @@ def join_request(claim: Claim, lease: int, seen: int) -> Any:
     )
     return m.TxnRequest(
         compare=[unchanged, _absent(gone_key(claim))],
-        success=[put(claim_key(claim), value_of(claim), lease)],
+        success=[put(mine, value_of(claim), lease)],
     )
 
 
@@ -199,12 +207,14 @@ class Departure(NamedTuple):
     lease: int
 
 
-def look_request(claim: Claim, revision: int, departure: Departure | None = None) -> Any:
+def look_request(
+    claim: Claim, mine: bytes, revision: int, departure: Departure | None = None
+) -> Any:
     """Return the transaction that shows where a claim of that revision stands now.
 
     And, of one who left, whether its session was still there then: else it did not leave by itself.
     """
-    shown = [look(claim_key(claim), keys_only=True), first_of(claim.key)]
+    shown = [look(mine, keys_only=True), first_of(claim.key)]
     shown.append(ahead_of(claim, revision))
     if departure is not None:
         session = session_key(root_of(claim.key), departure.lease)
@@ -231,26 +241,24 @@ def ahead_of(claim: Claim, before: int = 0) -> Any:
     return look(*below(f"{claim.key}/{_kind(claim)}{mode}"), limit=1 if before else 2, **options)
 
 
-def release_request(claim: Claim, revision: int) -> Any:
+def release_request(mine: bytes, revision: int) -> Any:
     """Return the transaction that removes a claim if it is the one that was granted then."""
-    mine = claim_key(claim)
     return m.TxnRequest(compare=[_created(mine, revision)], success=[delete(mine)])
 
 
-def withdraw_request(claim: Claim, lease: int) -> Any:
+def withdraw_request(claim: Claim, mine: bytes, lease: int) -> Any:
     """Return the transaction that removes a claim and bars its late copies."""
-    return reads([delete(claim_key(claim)), put(gone_key(claim), b"", lease)])
+    return reads([delete(mine), put(gone_key(claim), b"", lease)])
 
 
 def linger_request(
-    claim: Claim, revision: int, session: int, lease: int, linger: float, *, bar: bool
+    claim: Claim, mine: bytes, revision: int, session: int, lease: int, linger: float, *, bar: bool
 ) -> Any:
     """Return the transaction that leaves a claim, nobody's now, under a lease of its own (S31).
 
     It has done so before if the claim hangs on another lease than the session's. `bar`: late copies
     of the claim are to be refused when it is gone.
     """
-    mine = claim_key(claim)
     tomb = [put(gone_key(claim), b"", session)] if bar else []
     return m.TxnRequest(
         compare=[_created(mine, revision), m.Compare(target=LEASE, key=mine, lease=session)],
@@ -263,7 +271,7 @@ def force_request(root: str, holder: Contender) -> Any:
     session = session_key(root, holder.lease)
     tell = m.TxnRequest(
         compare=[m.Compare(result=3, target=CREATED, key=session)],
-        success=[put(session, holder.owner.encode(), ignore_lease=True)],
+        success=[put(session, b"%d" % holder.revision, ignore_lease=True)],
     )
     return m.TxnRequest(
         compare=[_created(holder.key, holder.revision)],
@@ -283,7 +291,9 @@ class Wait(NamedTuple):
     position: int
 
 
-def read_ahead(claim: Claim, found: Any, *, before: int = 0, joined: bool = False) -> Wait | None:
+def read_ahead(
+    claim: Claim, mine: bytes, found: Any, *, before: int = 0, joined: bool = False
+) -> Wait | None:
     """Return what a claim waits for by the answer to `ahead_of`; None = it is, or would be, inside.
 
     `joined`: it was put into the queue by the same transaction, so its own key was counted.
@@ -294,11 +304,10 @@ def read_ahead(claim: Claim, found: Any, *, before: int = 0, joined: bool = Fals
             return None
         ahead = at - claim.limit
         return Wait(*below(f"{claim.key}/{_kind(claim)}"), ahead + 1, ahead)
-    mine = claim_key(claim)
     earlier = sorted(
         (contender(kv) for kv in found.kvs if kv.key != mine), key=lambda one: one.revision
     )
-    me = Contender(mine, "", claim.mode, claim.owner, claim.path, 0, 0)
+    me = Contender(mine, "", claim.mode, claim.path, 0, 0)
     stands = standing([*earlier, me], len(earlier))
     if stands.inside:
         return None
@@ -350,7 +359,7 @@ def _entry(kv: Any) -> Entry:
     return Entry(
         name=terms["name"],
         token=one.revision,
-        owner=one.owner,
+        owner=terms["owner"],
         label=terms["label"],
         mode=one.mode,
         since=terms["since"],

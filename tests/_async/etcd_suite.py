@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
@@ -80,7 +81,7 @@ class AsyncEtcdSuite(AsyncBase):
 
     def owners(self, name: str) -> list[str]:
         """Return who holds and who waits, in the order of the queue."""
-        return [key.split("/")[5] for key in self.keys(name)]
+        return [json.loads(value)["owner"] for value in self.server.values(f"{self.key(name)}/")]
 
     def lease_of(self, name: str) -> int:
         """Return the lease that a key hangs on."""

@@ -16,6 +16,7 @@ WAITERS = 100
 CROWD = 1_000
 TTL = 300.0  # nothing is confirmed while it is counted
 EVENTS = "etcd_debugging_mvcc_events_total"
+KEYS = "etcd_debugging_mvcc_keys_total"  # of all times since the last compaction
 
 
 class TestRequests(AsyncEtcdSuite):
@@ -32,6 +33,26 @@ class TestRequests(AsyncEtcdSuite):
             await self.cycle(client)
         assert self.calls() - before == 2 * PAIRS
         assert self.server.leases() == leases
+
+    async def test_keys_are_used_again(self) -> None:
+        """etcd looks at every key that ever was below a record, until somebody compacts it: so a
+        client leaves no more of them behind than it had claims there at once."""
+        client = self.connect(ttl=TTL)
+        every = [
+            client.lock("x"),
+            client.rwlock("r").read(),
+            client.semaphore("s", 2),
+            client.tree("t/a").write(),
+        ]
+        for lock in every:
+            await (await self.take(lock)).release()
+        known = self.metric(KEYS)
+        for lock in every * PAIRS:
+            assert await (await self.take(lock)).release() is True
+        await self.hand_over(client)
+        for _ in range(PAIRS):
+            await self.hand_over(client)
+        assert self.metric(KEYS) <= known + 1, "the seat of one who waits"
 
     async def test_readers_and_permits_too(self) -> None:
         """A reader beside readers, and a permit of which some are left, cost one transaction."""

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.etcd_form import pack_claim
 from holdfast.etcd_link import messages as m
-from holdfast.etcd_record import claim_request
+from holdfast.etcd_record import claim_request, seat_of
 from holdfast.model import Claim, Family, Mode
 
 LEASE = 7_587_000_000_000_000_001
@@ -34,18 +34,22 @@ def claim(owner: str, *, queue: bool = True, mode: Mode = Mode.EXCLUSIVE, label:
 def test_form_says_the_same(
     queue: bool, mode: Mode, label: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also for the second owner, on the form of the first."""
+    """Also for the second owner and seat, on the form of the first."""
     monkeypatch.setattr("time.time", lambda: 1794813961.5)
     for owner in ("0" * 31 + "1", "f" * 32, "short"):
         one = claim(owner, queue=queue, mode=mode, label=label)
-        sent = m.TxnRequest.FromString(pack_claim(one, LEASE))
-        assert sent == claim_request(one, LEASE, 1794813961.5)
+        for number in (0, 7, 70_000):
+            seat = seat_of(LEASE, number)
+            sent = m.TxnRequest.FromString(pack_claim(one, seat, LEASE))
+            assert sent == claim_request(one, seat, LEASE, 1794813961.5)
 
 
 def test_forms_are_per_lease_and_terms() -> None:
     """Another lease, or another label, is another form."""
     owner = "0" * 32
     packed = {
-        pack_claim(claim(owner, label=label), lease) for label in "ab" for lease in (LEASE, 5)
+        pack_claim(claim(owner, label=label), seat_of(lease, 0), lease)
+        for label in "ab"
+        for lease in (LEASE, 5)
     }
     assert len(packed) == 4

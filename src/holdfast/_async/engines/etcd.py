@@ -22,8 +22,6 @@ from ...etcd_link import messages as m
 from ...etcd_record import (
     MOST_OPERATIONS,
     below,
-    claim_key,
-    delete,
     first_of,
     linger_request,
     look,
@@ -189,9 +187,9 @@ class AsyncEtcdEngine(AsyncEngine):
     ) -> dict[str, Renewal]:
         """Return who of a session is renewed, and who is lost for a reason that is known."""
         sent = self._clock()
-        own = [look(claim_key(tenant.claim), keys_only=True) for tenant in tenants]
+        own = [look(tenant.key, keys_only=True) for tenant in tenants]
         shown = await sessions.confirm(session, own, timeout)
-        forced = shown[0].response_range.kvs[0].value.decode()
+        forced = shown[0].response_range.kvs[0].value
         answers = {}
         for tenant, one in zip(tenants, shown[1:], strict=True):
             owner, ttl = tenant.claim.owner, tenant.claim.ttl
@@ -201,7 +199,7 @@ class AsyncEtcdEngine(AsyncEngine):
                 answers[owner] = Renewal(Outcome.RENEWED, validity(sent, ttl))
                 continue
             sessions.leave(tenant)
-            if owner == forced:
+            if forced == b"%d" % tenant.revision:
                 answers[owner] = Renewal(Outcome.LOST, reason=Reason.FORCED)
         return answers
 
@@ -225,8 +223,7 @@ class AsyncEtcdEngine(AsyncEngine):
         tenant = sessions.tenants.get(claim.owner)
         if tenant is None:
             self._bury(claim.owner)
-            reply = await self.link.call(TXN, reads([delete(claim_key(claim))]), timeout)
-            return bool(reply.responses[0].response_delete_range.deleted)
+            return False
         if linger > 0 and tenant.granted and not tenant.session.gone:
             return await self._leave_marker(sessions, tenant, timeout, linger)
         return await sessions.free(tenant, timeout)
@@ -240,7 +237,7 @@ class AsyncEtcdEngine(AsyncEngine):
         lease = (await self.link.call(GRANT, request, timeout)).ID
         session, bar = tenant.session, tenant.doubts > 0
         request = linger_request(
-            tenant.claim, tenant.revision, session.lease, lease, linger, bar=bar
+            tenant.claim, tenant.key, tenant.revision, session.lease, lease, linger, bar=bar
         )
         try:
             held = (await self.link.call(TXN, request, end - self._clock())).succeeded
@@ -249,7 +246,7 @@ class AsyncEtcdEngine(AsyncEngine):
             return False
         if bar:
             sessions.retire(session)
-        sessions.leave(tenant)
+        sessions.leave(tenant, marked=True)
         return bool(held)
 
     def _bury(self, owner: str) -> None:

@@ -66,9 +66,9 @@ class EtcdQueue:
         """Send a claim, or look where it stands; None = it is gone from the server."""
         if tenant.revision:
             return self._stand(tenant, timeout)
-        claim, lease = tenant.claim, tenant.session.lease
+        claim, mine, lease = tenant.claim, tenant.key, tenant.session.lease
         for _ in range(CROWDED):
-            reply = self._send(tenant, pack_claim(claim, lease), timeout)
+            reply = self._send(tenant, pack_claim(claim, tenant.seat, lease), timeout)
             revision = reply.header.revision
             if reply.succeeded:
                 tenant.revision = revision
@@ -80,26 +80,28 @@ class EtcdQueue:
                 if inner.succeeded:
                     tenant.revision = revision
                     first, ahead = (one.response_range for one in shown[1:])
-                    wait = read_ahead(claim, ahead, joined=True)
+                    wait = read_ahead(claim, mine, ahead, joined=True)
                     return self._settle(tenant, wait, first, revision)
-            mine, gone, first = (one.response_range for one in shown[:3])
-            if mine.kvs:  # the answer to an earlier copy was lost
-                tenant.revision = mine.kvs[0].create_revision
+            own, gone, first = (one.response_range for one in shown[:3])
+            if own.kvs:  # the answer to an earlier copy was lost
+                tenant.revision = own.kvs[0].create_revision
                 return self._stand(tenant, timeout)
             mismatch = refuse_mismatch(claim, first)
-            wait = None if claim.queue or gone.kvs else read_ahead(claim, shown[3].response_range)
+            wait = None
+            if not claim.queue and not gone.kvs:
+                wait = read_ahead(claim, mine, shown[3].response_range)
             if gone.kvs or mismatch or wait is not None:
-                self._sessions.leave(tenant)
+                self._sessions.free(tenant, timeout)
                 if mismatch and not gone.kvs:
                     raise LockMismatch(
                         mismatch, name=claim.name, engine=self._link.settings.location
                     )
                 return self._busy(claim, wait, first)
-            reply = self._send(tenant, join_request(claim, lease, revision), timeout)
+            reply = self._send(tenant, join_request(claim, mine, lease, revision), timeout)
             if reply.succeeded:
                 tenant.revision = reply.header.revision
                 return tenant.grant()
-        self._sessions.leave(tenant)
+        self._sessions.free(tenant, timeout)
         return self._busy(claim, None, first)
 
     def _send(self, tenant: Tenant, request: Any, timeout: float) -> Any:
@@ -114,16 +116,16 @@ class EtcdQueue:
         return reply
 
     def _stand(self, tenant: Tenant, timeout: float) -> Grant | Queued | None:
-        """Look where a claim stands; None = it is gone, and a new one is to be made."""
-        claim, revision = tenant.claim, tenant.revision
+        """Look where a claim stands; None = it is gone, and is to be made anew."""
+        claim, mine, revision = tenant.claim, tenant.key, tenant.revision
         departure, tenant.departure = tenant.departure, None
-        request = look_request(claim, revision, departure)
+        request = look_request(claim, mine, revision, departure)
         reply = self._look.read(TXN, request, timeout)
-        mine, first, ahead, *session = (one.response_range for one in reply.responses)
-        if [kv.create_revision for kv in mine.kvs] != [revision]:
-            self._sessions.leave(tenant)
+        own, first, ahead, *session = (one.response_range for one in reply.responses)
+        if [kv.create_revision for kv in own.kvs] != [revision]:
+            tenant.start_over()
             return None
-        wait, now = read_ahead(claim, ahead, before=revision), self._clock()
+        wait, now = read_ahead(claim, mine, ahead, before=revision), self._clock()
         if session and not session[0].kvs and not tenant.granted:
             tenant.grace = now + GRACE
         if wait is None and now < tenant.grace:
@@ -135,13 +137,11 @@ class EtcdQueue:
     ) -> Grant | Queued:
         """Let it in, or let it watch whom it waits for, as of a revision."""
         owner = tenant.claim.owner
-        tenant.wait = wait
-        if tenant.stop is not None:
-            tenant.stop()
-            tenant.stop = None
+        tenant.unwatch()
         if wait is None:
             self.inbox.forget(owner)
             return tenant.grant()
+        tenant.wait = wait
         if owner not in self.inbox.slots:  # else somebody may have called it meanwhile
             self.inbox.expect(owner)
         tenant.surplus = wait.surplus

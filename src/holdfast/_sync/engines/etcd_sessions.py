@@ -141,22 +141,25 @@ class Sessions:
 
     def enter(self, claim: Claim, session: Session) -> Tenant | None:
         """Take note of a claim that is about to be sent; None if the session has been given up."""
-        tenant = Tenant(claim, session)
         with self._mutex:  # or the session ends between a look at its tenants and this
             if session.retired or session.gone:
                 return None
-            self.tenants[claim.owner] = session.tenants[claim.owner] = tenant
+            tenant = self.tenants[claim.owner] = session.seat(claim)
         return tenant
 
-    def leave(self, tenant: Tenant) -> None:
-        """Forget a claim that is over."""
+    def leave(self, tenant: Tenant, *, marked: bool = False) -> None:
+        """Forget a claim that is over; `marked`: something was left in its seat."""
         owner, session = tenant.claim.owner, tenant.session
-        tenant.wait = None
-        if tenant.stop is not None:
-            tenant.stop()
-        if self.tenants.get(owner) is tenant:
-            del self.tenants[owner]
-        session.tenants.pop(owner, None)
+        tenant.unwatch()
+        if tenant.doubts:
+            self.retire(session)  # nobody is to sit where a late copy may come
+        with self._mutex:
+            if self.tenants.get(owner) is tenant:
+                del self.tenants[owner]
+            if session.tenants.get(owner) is tenant:
+                del session.tenants[owner]
+                if not marked:
+                    session.unseat(tenant)
         if session.retired and not session.tenants:
             session.due = 0.0
             self._bell.ring()
@@ -167,12 +170,12 @@ class Sessions:
         held = False
         if not session.gone:
             if tenant.revision and not tenant.doubts:
-                request = release_request(claim, tenant.revision)
+                request = release_request(tenant.key, tenant.revision)
                 held = (self._link.call(TXN, request, timeout)).succeeded
             elif tenant.doubts:
                 self.retire(session)
                 try:
-                    request = withdraw_request(claim, session.lease)
+                    request = withdraw_request(claim, tenant.key, session.lease)
                     reply = self._link.call(TXN, request, timeout)
                     held = reply.responses[0].response_delete_range.deleted > 0
                 except LeaseGone:
@@ -283,10 +286,10 @@ class Sessions:
         elif event.type == DELETED:
             self.lose(session)
         else:
-            tenant = self.tenants.get(event.kv.value.decode())
-            if tenant is not None:
-                self.leave(tenant)
-                self._lost(tenant, Reason.FORCED)
+            for tenant in list(session.tenants.values()):
+                if event.kv.value == b"%d" % tenant.revision:
+                    self.leave(tenant)
+                    self._lost(tenant, Reason.FORCED)
 
     def _strike_off(self, session: Session) -> None:
         """Count a session no longer; the caller has the mutex."""

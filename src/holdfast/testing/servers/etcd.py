@@ -85,10 +85,16 @@ class EtcdServer(ServerProcess):
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return all keys that begin so, in the order in which they were created."""
+        return [base64.b64decode(one["key"]).decode() for one in self._range(prefix)]
+
+    def values(self, prefix: str) -> list[bytes]:
+        """Return what these keys say."""
+        return [base64.b64decode(one.get("value", "")) for one in self._range(prefix)]
+
+    def _range(self, prefix: str) -> list[Any]:
         span = {"key": key(prefix), "range_end": key(_after(prefix))} if prefix else ALL
-        found = self.ask("kv/range", {**span, "keys_only": True}).get("kvs", [])
-        found.sort(key=lambda one: int(one["create_revision"]))
-        return [base64.b64decode(one["key"]).decode() for one in found]
+        found: list[Any] = self.ask("kv/range", span).get("kvs", [])
+        return sorted(found, key=lambda one: int(one["create_revision"]))
 
     def revision(self) -> int:
         """Return the newest revision."""

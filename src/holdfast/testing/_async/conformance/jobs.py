@@ -186,6 +186,7 @@ class AsyncJobTests(AsyncBase):
         once = self.client.singleton("x", at_least=shortest, ttl=self.ttl)(job)
         started = time.monotonic()
         assert await once() == "ran"
+        assert await once() is holdfast.SKIPPED
         assert await self.connect().singleton("x")(job)() is holdfast.SKIPPED
         await self.client.close()  # the marker outlives the client
         elsewhere = self.connect().singleton("x")(job)

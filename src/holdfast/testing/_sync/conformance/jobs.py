@@ -186,6 +186,7 @@ class JobTests(Base):
         once = self.client.singleton("x", at_least=shortest, ttl=self.ttl)(job)
         started = time.monotonic()
         assert once() == "ran"
+        assert once() is holdfast.SKIPPED
         assert self.connect().singleton("x")(job)() is holdfast.SKIPPED
         self.client.close()  # the marker outlives the client
         elsewhere = self.connect().singleton("x")(job)
