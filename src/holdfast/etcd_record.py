@@ -1,7 +1,7 @@
 """An etcd record from our side: its keys, the transactions that move it, how it is read back.
 
 `<record>` is `<namespace>/1/<encoded name>`. Below it stands one key per claim,
-    <record>/<kind>/<mode>/<seat>[/<path>]  with kind lock, tree or semaphore-<limit>; mode X or S
+    <record>/<kind>/<mode>/<seat>  with kind lock, tree or semaphore-<limit>; mode X or S
 and beside all records of a namespace
     <namespace>/1:sessions/<lease>  there as long as a client's lease; it hears of force_release
     <namespace>/1:gone/<owner>      who let go while a copy of its claim may still be on its way
@@ -14,7 +14,7 @@ Rule 4 (S6): a claim and its tombstone hang on the same lease: a late copy of th
         tombstone, or no lease to be put under.
 Rule 5: keys are used again. etcd looks at every key that ever was in a range until its history is
         compacted, so each client has seats below a record and takes another only if it must; who
-        sits there is in the value, and which claim it is, the revision tells.
+        sits there, and where in a tree, is in the value, and which claim it is, the revision tells.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ def seat_of(lease: int, number: int) -> str:
 
 def claim_key(claim: Claim, seat: str) -> bytes:
     """Return the one key that this claim is."""
-    words = (claim.key, _kind(claim), claim.mode.value, seat, *claim.path)
-    return "/".join(words).encode()
+    return f"{claim.key}/{_kind(claim)}/{claim.mode.value}/{seat}".encode()
 
 
 def below(text: str) -> tuple[bytes, bytes]:
@@ -104,8 +103,9 @@ class Contender(NamedTuple):
 
 def contender(kv: Any) -> Contender:
     """Read a key back."""
-    _, _, _, kind, mode, _, *path = kv.key.decode().split("/")
-    return Contender(kv.key, kind, Mode(mode), tuple(path), kv.create_revision, kv.lease)
+    _, _, _, kind, mode, _ = kv.key.decode().split("/")
+    path = tuple(json.loads(kv.value)["path"]) if kind == Family.TREE else ()
+    return Contender(kv.key, kind, Mode(mode), path, kv.create_revision, kv.lease)
 
 
 # --- What is asked. ---
@@ -160,6 +160,7 @@ def value_of(claim: Claim, ttl: float | None = None, since: float | None = None)
         "name": claim.name,
         "label": claim.label,
         "owner": claim.owner,
+        "path": claim.path,
         "value": claim.value,
         "ttl": claim.ttl if ttl is None else ttl,
     }
@@ -228,14 +229,14 @@ def ahead_of(claim: Claim, before: int = 0) -> Any:
     Who conflicts with everybody is kept out by whoever stands right before it, a reader by the last
     writer: the rest of a long queue need not be read.
     """
-    options: dict[str, Any] = {"keys_only": True}
+    options: dict[str, Any] = {"keys_only": claim.family is not Family.TREE}  # else for its path
     if before:
         options["max_create_revision"] = before - 1
     if claim.limit:
         kind = below(f"{claim.key}/{_kind(claim)}")
         return look(*kind, **options) if before else look(*kind, count_only=True)
     options |= {"sort_order": DESCENDING, "sort_target": BY_CREATION}
-    if claim.path or claim.family is Family.TREE:
+    if claim.family is Family.TREE:
         return look(*below(f"{claim.key}/{_kind(claim)}"), **options)
     mode = "" if claim.mode is Mode.EXCLUSIVE else "/X"
     return look(*below(f"{claim.key}/{_kind(claim)}{mode}"), limit=1 if before else 2, **options)

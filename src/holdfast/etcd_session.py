@@ -87,7 +87,7 @@ class Tenant:
         *("revision", "seat", "session", "stop", "surplus", "wait"),
     )
 
-    def __init__(self, claim: Claim, session: Session, number: int = 0) -> None:
+    def __init__(self, claim: Claim, session: Session, number: int) -> None:
         self.claim = claim
         self.session = session
         self.number = number
@@ -111,9 +111,9 @@ class Tenant:
     def unwatch(self) -> None:
         """Wait for nobody any more."""
         self.wait = None
-        if self.stop is not None:
-            self.stop()
-            self.stop = None
+        stop, self.stop = self.stop, None
+        if stop is not None:
+            stop()
 
     def grant(self) -> Grant:
         """Let it be inside, as long as its session is confirmed; return the grant."""

@@ -44,10 +44,11 @@ class TestRequests(EtcdSuite):
             client.semaphore("s", 2),
             client.tree("t/a").write(),
         ]
+        trees = [client.tree(f"t/{number}/a").write() for number in range(PAIRS)]
         for lock in every:
             (self.take(lock)).release()
         known = self.metric(KEYS)
-        for lock in every * PAIRS:
+        for lock in every * PAIRS + trees:
             assert (self.take(lock)).release() is True
         self.hand_over(client)
         for _ in range(PAIRS):
