@@ -168,6 +168,17 @@ def test_killed_holders_hold_until_they_were_killed(book: Book) -> None:
     assert book.found() == ["E"]
 
 
+def test_killed_holders_live_until_their_last_word(book: Book) -> None:
+    """A kill is written down before it is done: what the victim does meanwhile is no lie."""
+    facts = {"owner": "a/1", "token": 1, "key": "k"}
+    book.write("lab", 1.4, "killed", client="a", whole=True)
+    book.write("a", 1.41, "got", **facts, asked=START + 1.4, deadline=START + 5.0)
+    book.write("a", 1.42, "look", owner="a/1", held=True, lost=False)
+    assert book.found() == []
+    book.hold("b", 2, 1.415, 2.0)
+    assert book.found() == ["E"]
+
+
 def test_who_does_not_recover_and_what_remains(book: Book) -> None:
     """L2 and X: due and never come; a thread that stayed."""
     book.write("lab", 10.0, "due", whose="a gets k", by=START + 12)

@@ -194,8 +194,9 @@ class _Reader:
                 self._records.append(Recovered(at, f"{client} is renewed"))
             else:
                 self._read_trouble(client, at, line)
-        killed = self._kills.get(client)
-        if killed is not None:
+        if client in self._kills and lines:
+            # That is written down before it is done: who has written something since lived on.
+            killed = max(self._kills[client], self._at(lines[-1]["at"]))
             for owner, deadline in deadlines.items():
                 self._records.append(Ended(killed, owner, "killed", deadline))
 

@@ -140,7 +140,7 @@ class Fleet:
             return [one for one in self.members if one.alive and one.colour in wanted]
 
     def kill(self, member: Member, pid: int) -> None:
-        """Kill a worker, or one process of a command, and write down when at the latest."""
+        """Kill a worker, or one process of a command; write down beforehand that it will be."""
         self._diary.note("killed", client=member.name, whole=pid == member.pid)
         if pid == member.pid:
             member.kill()
