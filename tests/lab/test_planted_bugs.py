@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.lab.experiment import Setup, conduct
+from holdfast.lab.experiment import RECOVERY, Setup, conduct
 from holdfast.lab.planting import VARIABLE
 from tests.lab import planted
 from tests.lab.test_engines import need_engine
@@ -16,11 +16,12 @@ from tests.lab.test_engines import need_engine
 ROOT = Path(__file__).resolve().parents[2]
 BUDGET, SECONDS = 30.0, 4.0  # seconds of faults, in all and in one run
 CREW = ("sync", "sync", "async")
-# Short leases, so that much happens; who hangs is not waited for.
-COMMON = {"crew": CREW, "ttl": 0.4, "quick": 0.5, "rush": 0.0, "patience": 15.0}
+# Short leases, so that much happens; who hangs is not waited for, nor what it leaves behind.
+COMMON = {"crew": CREW, "ttl": 0.4, "quick": 0.5, "rush": 0.0, "patience": 15.0, "recovery": 1.0}
 FREE = {"ttl": 6.0, "pace": 0.4, "quick": 0.9, "keys": tuple(f"orders/{n}" for n in range(12))}
 FREE |= {"crew": ("sync", "async", "async", "async")}
-ONE_LOCK = {"crew": ("sync", "async", "async"), "keys": ("orders/1",), "patience": 5.0}
+ONE_LOCK = {"crew": ("sync", "async", "async"), "keys": ("orders/1",), "patience": 1.0}
+RECOVERS = {"recovery": RECOVERY}  # who complains of what does not recover in time
 REDLOCK = {"ttl": 1.0}  # a node has a twentieth of it to answer
 SLOW = {"ttl": None}  # what the server can keep
 TASKS = ("async", "async", "async")
@@ -31,7 +32,7 @@ BUGS: list[tuple[Callable[[], None], str, tuple[str, ...], str, dict[str, Any]]]
     (planted.no_release_after_ambiguous_acquire, "redis", ("one-way",), "R", FREE),
     (planted.renew_as_set, "redis", ("cut",), "V", ONE_LOCK),
     (planted.renew_revives_released, "redis", ("pause",), "R", {}),
-    (planted.watchdog_dies, "redis", ("cut",), "L2", {}),
+    (planted.watchdog_dies, "redis", ("cut",), "L2", RECOVERS),
     (planted.deadline_from_reply, "redis", ("slow", "pause"), "E", {}),
     (planted.wall_clock_deadline, "redis", ("client-clock", "pause"), "E", {}),
     (planted.lost_is_reversible, "redis", ("block",), "L1", {"crew": TASKS}),

@@ -61,6 +61,7 @@ class Setup:
     quick: float = 0.8  # share of cycles that only take a lock and give it back
     rush: float = 60.0  # locks a second that each worker takes for an instant, beside the others
     patience: float = 60.0  # for workers to come to their end
+    recovery: float = RECOVERY
     swarm: bool = False  # only a random part of the faults
     crew: tuple[str, ...] = CREW
     keys: tuple[str, ...] = KEYS
@@ -257,7 +258,7 @@ class Run:
         """Write down that all is well now, and what must come of it, by when."""
         healed = diary.note("healed")
         longest = max(self._ttl, SHORTEST_TTL)
-        by = healed + 2 * longest + self._harness.recovery + RECOVERY
+        by = healed + 2 * longest + self._harness.recovery + self._setup.recovery
         for member in fleet.victims():
             if member.colour == COMMAND:
                 diary.note("due", whose=f"{member.name} gets {self._setup.keys[0]}", by=by + 5)
@@ -268,7 +269,7 @@ class Run:
                 diary.note("due", whose=f"{member.name} is renewed", by=by + 2 * self._ttl)
 
     def _look_for_remains(self, diary: Diary, witness: Witness) -> None:
-        patience = 2 * max(self._ttl, SHORTEST_TTL) + self._harness.recovery + RECOVERY
+        patience = 2 * max(self._ttl, SHORTEST_TTL) + self._harness.recovery + self._setup.recovery
         for name in witness.wait_for_silence(patience):
             diary.note("remains", text=f"an entry of the engine: {name}")
         for lines in read_diaries(self._folder).values():
@@ -277,7 +278,7 @@ class Run:
                     diary.note("remains", text=f"process {line['pid']}")
 
     def _look_for_connections(self, diary: Diary) -> None:
-        end = time.monotonic() + RECOVERY
+        end = time.monotonic() + self._setup.recovery
         gc.collect()  # the witness is a client, too: what only waits to be collected is not left
         while (left := self._harness.connections()) and time.monotonic() < end:
             time.sleep(0.02)

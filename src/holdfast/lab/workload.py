@@ -20,6 +20,7 @@ from .register import GUARDED, Register
 
 LONGEST_HOLD = 1.5  # in units of pace; most are much shorter
 WAITS = (0.2, 0.5, 1.0, 3.0)  # likewise
+BRIEFLY = 0.6  # likewise: there are more locks than the one whose holder was struck
 LONG = 5.0  # seconds; to see whether a longer TTL is renewed is not worth the wait
 EPILOGUE = 25.0  # seconds to wait for a lock once all is well: the checker says what was too long
 
@@ -49,7 +50,7 @@ class Workload:
         dice = random.Random(f"{self._assignment.seed} {self._assignment.name} rush")
         pause = 1.0 / self._assignment.rush
         while not self._orders.finish:
-            lease = await self._ledger.take(dice.choice(RUSH), self._assignment.pace)
+            lease = await self._ledger.take(dice.choice(RUSH), BRIEFLY * self._assignment.pace)
             if lease is not None:
                 await self._ledger.leave(lease)
             await self._hands.sleep(dice.uniform(0.0, 2.0 * pause))
