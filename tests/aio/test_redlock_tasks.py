@@ -15,7 +15,7 @@ from holdfast.testing.servers import RedisServer
 
 TTL = 30.0
 BOUND = 5.0  # seconds until what was cancelled is given back
-CANCELS = 40
+CANCELS, MOST_CANCELS = 40, 200
 TASKS = 100
 
 
@@ -71,17 +71,18 @@ def test_a_cancel_in_the_middle_of_a_round(harness: RedlockHarness, kind: str) -
                 await lease.release()
             for proxy in harness.proxies:
                 proxy.delay(0.002)
-            got = 0
-            for number in range(CANCELS):
+            got = number = 0
+            while number < CANCELS or (kind != "waiting" and not got):  # some come too late
+                assert number < MOST_CANCELS, "nobody ever got in before it was cancelled"
                 task = asyncio.create_task(lock.acquire(timeout=1))
                 await asyncio.sleep(0.001 * number)
+                number += 1
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     mine = await task
                     if mine is not None:
                         got += 1
                         await mine.release()
-            assert kind == "waiting" or got
             harness.heal()
             if kind != "alone":
                 await lease.release()
