@@ -244,8 +244,6 @@ class AsyncEtcdEngine(AsyncEngine):
         except LeaseGone:
             sessions.lose(session)
             return False
-        if bar:
-            sessions.retire(session)
         sessions.leave(tenant, marked=True)
         return bool(held)
 
