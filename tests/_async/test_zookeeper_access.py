@@ -198,7 +198,6 @@ class TestSASL(AsyncZooKeeperSuite):
 
     async def conduct(self, test: Any, **arguments: Any) -> None:
         """Run one test, without a proxy."""
-        pytest.importorskip("puresasl")
         await super(AsyncZooKeeperSuite, self).conduct(test, **arguments)
 
     @pytest.mark.parametrize("by", ["url", "argument"])

@@ -198,7 +198,6 @@ class TestSASL(ZooKeeperSuite):
 
     def conduct(self, test: Any, **arguments: Any) -> None:
         """Run one test, without a proxy."""
-        pytest.importorskip("puresasl")
         super(ZooKeeperSuite, self).conduct(test, **arguments)
 
     @pytest.mark.parametrize("by", ["url", "argument"])
