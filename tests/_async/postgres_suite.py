@@ -52,8 +52,11 @@ class AsyncPostgresSuite(AsyncBase):
         return lease.token
 
     async def warm_up(self, client: holdfast.Client) -> None:
-        """Use every verb twice: connections are made, and all statements are prepared."""
-        for _ in range(2):
+        """Use every verb twice: connections are made, and all statements are prepared.
+
+        Once before, because the first renewal keeps the connection of the first claim.
+        """
+        for _ in range(3):
             lease = await self.take(client.lock("warm"))
             await lease.extend()
             await client.inspect("warm")

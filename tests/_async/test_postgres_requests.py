@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -29,6 +30,10 @@ class TestRequests(AsyncPostgresSuite):
         """Return how often the server has run a statement that names this owner."""
         return self.server.log().count(f"'{owner}'")
 
+    def compiles(self, pid: int) -> bool:
+        """Say whether one of the server's processes has compiled anything."""
+        return "llvmjit" in Path(f"/proc/{pid}/maps").read_text()
+
     async def test_a_pair_is_two_statements(self) -> None:
         """Once connections are made and statements prepared, acquire and release are one request
         each, on one connection; another one only listens."""
@@ -40,6 +45,23 @@ class TestRequests(AsyncPostgresSuite):
         assert self.links() == links
         assert len(links) == 2, "one for renewals"
         assert len(self.links(listening=True)) == 1
+
+    async def test_the_first_renewal_does_not_connect(self) -> None:
+        """It takes a connection that is idle: a lease must not hang on how fast one is made."""
+        lease = await self.take(self.client.lock("x", ttl=60))
+        made = self.proxy.connections
+        await lease.extend()
+        assert self.proxy.connections == made
+        assert await lease.release() is True
+
+    async def test_nothing_is_compiled(self) -> None:
+        """The server's compiler takes longer than a hundred claims, and knows nothing the next
+        time: no process of ours has loaded it, however new the name."""
+        for number in range(3):
+            await self.cycle(self.client, f"new{number}")
+        links = self.links()
+        assert links
+        assert not [pid for pid in links if self.compiles(pid)]
 
     async def test_every_verb_is_one_statement(self) -> None:
         """Renewing many, looking, breaking: one request each, whatever the number of locks."""

@@ -6,14 +6,18 @@ from __future__ import annotations
 import time
 
 import holdfast
+from holdfast._sync.postgres_door import STALLED
 from holdfast._concurrency import sleep
 from holdfast.model import Grant, Queued, Reason
+from holdfast.rules import DRIFT_RATE
 from holdfast.testing.postgres_harness import PostgresHarness
 from holdfast.testing.running import Spawned, elapsed
 from tests._sync.postgres_suite import PostgresSuite
 
 LONG = 60.0  # a TTL that nobody waits for
 QUICK = 20.0  # what is told, not timed, takes less
+DELAY = 0.2  # seconds that an answer takes on a slow way, at least
+LATE = 0.5  # seconds that one takes where it is measured
 CLAIM, RENEW, RELEASE, FORCE, LOOK = (
     f"holdfast.{verb}".encode() for verb in ("claim", "renew", "release", "force", "look")
 )
@@ -178,6 +182,70 @@ class TestMessages(PostgresSuite):
         self.hand_over(client)
         assert lost.is_set()
         assert self.sql("SELECT to_regclass('elsewhere.record') IS NOT NULL") == [(True,)]
+
+    # --- A way that is slower than calls have patience. ---
+
+    def test_slow_way(self) -> None:
+        """To connect takes three answers, and no call waits for more than one: what one call
+        has begun, the next one goes on with."""
+        self.sql("DROP SCHEMA IF EXISTS afar CASCADE")  # making the tables takes one more
+        client = self.connect(schema="afar")
+        self.proxy.delay(DELAY)
+        claim = self.claim("x", ttl=LONG)
+        for _ in range(2):
+            self.raises(holdfast.EngineUnavailable, client.engine.claim, claim, 1.5 * DELAY)
+        answer: Grant | Queued | None = None
+        for _ in range(5):
+            try:
+                answer = client.engine.claim(claim, 1.5 * DELAY)
+                break
+            except (holdfast.EngineUnavailable, holdfast.OutcomeUnknown):
+                pass
+        assert isinstance(answer, Grant)
+        self.proxy.heal()
+        assert client.engine.release(claim, self.harness.patience) is True
+
+    def test_connecting_takes_nothing_away(self) -> None:
+        """A lease counts from when it was asked for, not from when a connection was (S8)."""
+        self.proxy.delay(LATE)
+        lease = self.take(self.client.lock("x", ttl=LONG))
+        most = LONG * (1 - DRIFT_RATE)
+        assert most - 2 * LATE < lease.remaining() <= most - LATE
+        self.proxy.heal()
+        assert lease.release() is True
+
+    def test_way_that_ended_meanwhile(self) -> None:
+        """What was begun and cannot go on is begun anew, by the same call."""
+        client = self.connect()
+        self.proxy.delay(DELAY)
+        self.raises(holdfast.EngineUnavailable, client.engine.ping, 1.5 * DELAY)
+        self.proxy.close_all()
+        self.proxy.heal()
+        client.engine.ping(self.harness.patience)
+
+    def test_way_that_leads_nowhere_meanwhile(self) -> None:
+        """What was begun and did not move for long is begun anew."""
+        client = self.connect()
+        self.proxy.cut()
+        self.raises(holdfast.EngineUnavailable, client.engine.ping, DELAY)
+        made = self.proxy.connections
+        self.raises(holdfast.EngineUnavailable, client.engine.ping, DELAY)
+        assert self.proxy.connections == made
+        sleep(STALLED)
+        self.raises(holdfast.EngineUnavailable, client.engine.ping, DELAY)
+        assert self.proxy.connections == made + 1, "the first one ends when the way is whole again"
+        self.proxy.heal()
+        client.engine.ping(self.harness.patience)
+
+    def test_begun_and_closed(self) -> None:
+        """A client that is closed leaves no connection behind that it had only begun."""
+        client = self.connect()
+        self.proxy.delay(DELAY)
+        self.raises(holdfast.EngineUnavailable, client.engine.ping, 1.5 * DELAY)
+        assert self.proxy.clients == 1
+        client.close()
+        self.proxy.heal()
+        self.until_so(lambda: self.proxy.clients == 0)
 
     # --- The lock was handed over, and the new owner does not hear of it in time. ---
 

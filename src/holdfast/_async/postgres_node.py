@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from secrets import randbits
 from time import time
+from typing import NamedTuple
 
 from .. import events
 from .._concurrency import AsyncReader
@@ -42,6 +43,13 @@ IDLE_TRUST = 0.1  # seconds after which an idle connection is looked at before i
 LISTEN_AGAIN = 1.0  # seconds between attempts to hear messages
 SIGN_AGAIN = 1.0  # seconds between signs of life that are reported
 POOLER = "a pooler stands between: sessions are not ours, so no message can reach us"
+
+
+class Answer(NamedTuple):
+    """What a statement gave."""
+
+    sent: float  # to wait for a connection takes nothing away from a lease (S8)
+    rows: Rows
 
 
 class AsyncLane:
@@ -107,8 +115,8 @@ class AsyncPostgresNode:
 
     async def ask(
         self, statement: Statement, words: Sequence[Word], timeout: float, urgent: bool = False
-    ) -> Rows:
-        """Run a statement and return its rows."""
+    ) -> Answer:
+        """Run a statement; return its rows, and when it was sent."""
         try:
             return await self._ask(statement, words, timeout, urgent)
         except (EngineUnavailable, OutcomeUnknown) as error:
@@ -118,16 +126,19 @@ class AsyncPostgresNode:
 
     async def _ask(
         self, statement: Statement, words: Sequence[Word], timeout: float, urgent: bool
-    ) -> Rows:
+    ) -> Answer:
         lane = self._urgent if urgent else self._common
         started = self._clock()
         if not await lane.turns.take(timeout):
             raise unreachable(self.settings, f"no connection was free within {timeout:.3g} s")
         try:
             session = lane.take(started)
+            if session is None and urgent:  # one that is idle keeps nobody waiting
+                session = self._common.take(started)
             if session is None:
                 session = await self._door.open(timeout - (self._clock() - started))
-            left = max(0.001, timeout - (self._clock() - started))
+            sent = self._clock()
+            left = max(0.001, timeout - (sent - started))
             try:
                 steps = session.asking(statement, words, not self._door.pooled)
                 rows = await adrive(session, steps, left)
@@ -148,7 +159,7 @@ class AsyncPostgresNode:
             self._keep(lane, session)
         finally:
             lane.turns.give()
-        return rows
+        return Answer(sent, rows)
 
     def _keep(self, lane: AsyncLane, session: Session) -> None:
         session.used = self._clock()
@@ -159,7 +170,7 @@ class AsyncPostgresNode:
     async def look(self, statement: Statement, words: Sequence[Word], timeout: float) -> Rows:
         """Run a statement that changes nothing: without an answer the server is unavailable."""
         try:
-            return await self.ask(statement, words, timeout)
+            return (await self.ask(statement, words, timeout)).rows
         except OutcomeUnknown as error:
             raise EngineUnavailable(str(error), engine=error.engine) from error
 
@@ -293,6 +304,7 @@ class AsyncPostgresNode:
     async def close(self) -> None:
         """Close all connections; the reader must be closed before."""
         self._closed = True
+        self._door.shut()
         self._drop_idle()
         if self.mail is not None:
             self._door.close(self.mail)

@@ -7,7 +7,7 @@ only who waits for sockets, and how, differs between threads and tasks.
 from __future__ import annotations
 
 from .refusals import MISSING, outdated, refused, silent, suspect, unreachable
-from .session import Notification, Refusal, Rows, Session, Statement, Word
+from .session import Notification, Refusal, Rows, Session, Statement, Steps, Word
 from .settings import Settings, addresses, from_driver, from_url
 from .waiting import AsyncTurns, Turns, adrive, aresolve, drive, resolve
 
@@ -20,6 +20,7 @@ __all__ = [
     "Session",
     "Settings",
     "Statement",
+    "Steps",
     "Turns",
     "Word",
     "addresses",

@@ -61,6 +61,7 @@ class Session:
     def __init__(self, parameters: Mapping[str, str]) -> None:
         self.pid = 0  # of the server's process, as a pooler cannot know it
         self.used = 0.0
+        self.awaits = 0  # what the steps wait for; whoever drives them on waits for that first
         try:
             self.pgconn = PGconn.connect_start(make_conninfo(**parameters).encode())
         except Error as error:  # it does not even try

@@ -20,27 +20,29 @@ T = TypeVar("T")
 
 
 def drive(session: Session, steps: Steps[T], timeout: float) -> T:
-    """Let the steps go on until they are done, or for `timeout` seconds."""
+    """Let the steps go on until they are done, or for `timeout` seconds; they can be driven on."""
     end = time.monotonic() + timeout
     try:
         while True:
-            want = next(steps)
+            session.awaits = want = session.awaits or next(steps)
             if not session.ready(want, end - time.monotonic()):
                 raise TimeoutError(f"within {timeout:.3g} s")
+            session.awaits = 0
     except StopIteration as done:
         result: T = done.value
         return result
 
 
 async def adrive(session: Session, steps: Steps[T], timeout: float) -> T:
-    """Let the steps go on until they are done, or for `timeout` seconds."""
+    """Let the steps go on until they are done, or for `timeout` seconds; they can be driven on."""
     loop = asyncio.get_running_loop()
     end = loop.time() + timeout
     try:
         while True:
-            want = next(steps)
+            session.awaits = want = session.awaits or next(steps)
             if not await _ready(loop, session.file, want, end):
                 raise TimeoutError(f"within {timeout:.3g} s")
+            session.awaits = 0
     except StopIteration as done:
         result: T = done.value
         return result

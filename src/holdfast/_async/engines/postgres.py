@@ -145,12 +145,11 @@ class AsyncPostgresEngine(AsyncEngine):
             left -= self._clock() - started
         if claim.queue:
             self._inbox.slots[claim.owner] = None  # pushes may come from now on
-        sent = self._clock()
-        row = await self._claim_once(claim, sent, left)
+        asked = self._clock()
+        sent, row = await self._claim_once(claim, asked, left)
         if row[0] == b"late":  # by what we knew of the server's clock; we know better now
-            left -= self._clock() - sent
-            sent = self._clock()
-            row = await self._claim_once(claim, sent, left)
+            now = self._clock()
+            sent, row = await self._claim_once(claim, now, left - (now - asked))
         answer = row[0]
         if answer == b"granted":
             if claim.queue:
@@ -171,18 +170,20 @@ class AsyncPostgresEngine(AsyncEngine):
             engine=self.location,
         )
 
-    async def _claim_once(self, claim: Claim, sent: float, timeout: float) -> Sequence[Word]:
+    async def _claim_once(
+        self, claim: Claim, now: float, timeout: float
+    ) -> tuple[float, Sequence[Word]]:
         node = self.node
         if self._words_of != node.client:
             self._words.clear()
             self._words_of = node.client
         before, after = self._words.get(claim[:TERMS]) or self._pack(claim)
         queue = b"t" if claim.queue else b"f"
-        until = number(node.clock.latest(sent + timeout))
+        until = number(node.clock.latest(now + timeout))
         words = (*before, claim.owner.encode(), *after, queue, until)
-        (row,) = await node.ask(node.statements.claim, words, timeout)
+        sent, (row,) = await node.ask(node.statements.claim, words, timeout)
         node.observe(sent, whole(row[1]))
-        return row
+        return sent, row
 
     def _pack(self, claim: Claim) -> tuple[Words, Words]:
         """Return what all claims of the same terms say, and keep it."""
@@ -213,9 +214,10 @@ class AsyncPostgresEngine(AsyncEngine):
 
     async def renew(self, claims: Sequence[Claim], timeout: float) -> list[Renewal]:
         """See AsyncEngine."""
-        node, sent = self.node, self._clock()
+        node = self.node
         words = renewal_words(claims, node.client)
-        ((at, answers),) = await node.ask(node.statements.renew, words, timeout, urgent=True)
+        sent, rows = await node.ask(node.statements.renew, words, timeout, urgent=True)
+        ((at, answers),) = rows
         node.observe(sent, whole(at))
         if node.mail is None and node.may_listen:
             await self._listen(min(timeout / 2, LISTEN_MOST))
@@ -230,14 +232,14 @@ class AsyncPostgresEngine(AsyncEngine):
         """See AsyncEngine."""
         if self._inbox.slots:
             self._forget(claim.owner)
-        node, sent = self.node, self._clock()
+        node = self.node
         words = (
             claim.key.encode(),
             claim.owner.encode(),
             number(micros(linger)) if linger else b"0",
             TOMBSTONE,
         )
-        ((held, at),) = await node.ask(node.statements.release, words, timeout)
+        sent, ((held, at),) = await node.ask(node.statements.release, words, timeout)
         node.observe(sent, whole(at))
         return held == b"t"
 
@@ -254,7 +256,8 @@ class AsyncPostgresEngine(AsyncEngine):
     async def force(self, key: str, token: int | None, timeout: float) -> int:
         """See AsyncEngine."""
         words = (key.encode(), None if token is None else number(token))
-        return whole((await self.node.ask(self.node.statements.force, words, timeout))[0][0])
+        answer = await self.node.ask(self.node.statements.force, words, timeout)
+        return whole(answer.rows[0][0])
 
     async def ping(self, timeout: float) -> None:
         """See AsyncEngine."""
