@@ -83,8 +83,8 @@ class Tenant:
     """One claim of ours, from its first request to the answer to its release."""
 
     __slots__ = (
-        *("claim", "departure", "doubts", "expires", "grace", "granted", "key", "number"),
-        *("revision", "seat", "session", "stop", "surplus", "wait"),
+        *("claim", "departure", "doubts", "expires", "grace", "granted", "key", "leaving"),
+        *("number", "revision", "seat", "session", "stop", "surplus", "wait"),
     )
 
     def __init__(self, claim: Claim, session: Session, number: int) -> None:
@@ -95,6 +95,7 @@ class Tenant:
         self.key = claim_key(claim, self.seat)
         self.revision = 0  # of its key: its place and its token; 0 = not known yet
         self.granted = False
+        self.leaving = False  # it is being removed: it is never granted again
         self.doubts = 0  # claims that were sent and have no answer
         self.expires = math.inf  # when it is over, unless it is renewed
         self.wait: Wait | None = None  # what it waits for

@@ -125,6 +125,9 @@ class AsyncEtcdEngine(AsyncEngine):
                     tenant = sessions.enter(claim, session)
                     if tenant is None:
                         continue  # it was given up meanwhile: the next one is ours
+                elif not sessions.ask_again(tenant):
+                    await sessions.free(tenant, limit)
+                    continue  # it comes anew
                 else:
                     await sessions.freshen(tenant, limit)
                 answer = await self._queue.ask(tenant, limit)
@@ -195,8 +198,11 @@ class AsyncEtcdEngine(AsyncEngine):
             owner, ttl = tenant.claim.owner, tenant.claim.ttl
             found = [kv.create_revision for kv in one.response_range.kvs]
             if found == [tenant.revision]:
-                tenant.expires = sent + ttl
-                answers[owner] = Renewal(Outcome.RENEWED, validity(sent, ttl))
+                answers[owner] = (
+                    Renewal(Outcome.RENEWED, validity(sent, ttl))
+                    if sessions.renew(tenant, sent + ttl)
+                    else Renewal(Outcome.LOST, reason=Reason.EXPIRED)
+                )
                 continue
             sessions.leave(tenant)
             if forced == b"%d" % tenant.revision:

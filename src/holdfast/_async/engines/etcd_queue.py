@@ -63,7 +63,7 @@ class AsyncEtcdQueue:
         self._watches = watches
 
     async def ask(self, tenant: Tenant, timeout: float) -> Grant | Queued | None:
-        """Send a claim, or look where it stands; None = it is gone from the server."""
+        """Send a claim, or look where it stands; None = it is gone from the server, or about to."""
         if tenant.revision:
             return await self._stand(tenant, timeout)
         claim, mine, lease = tenant.claim, tenant.key, tenant.session.lease
@@ -72,7 +72,7 @@ class AsyncEtcdQueue:
             revision = reply.header.revision
             if reply.succeeded:
                 tenant.revision = revision
-                return tenant.grant()
+                return self._sessions.grant(tenant)
             shown = reply.responses
             if claim.queue:
                 inner = shown[0].response_txn
@@ -100,7 +100,7 @@ class AsyncEtcdQueue:
             reply = await self._send(tenant, join_request(claim, mine, lease, revision), timeout)
             if reply.succeeded:
                 tenant.revision = reply.header.revision
-                return tenant.grant()
+                return self._sessions.grant(tenant)
         await self._sessions.free(tenant, timeout)
         return self._busy(claim, None, first)
 
@@ -134,13 +134,13 @@ class AsyncEtcdQueue:
 
     def _settle(
         self, tenant: Tenant, wait: Wait | None, first: Any, revision: int
-    ) -> Grant | Queued:
+    ) -> Grant | Queued | None:
         """Let it in, or let it watch whom it waits for, as of a revision."""
         owner = tenant.claim.owner
         tenant.unwatch()
         if wait is None:
             self.inbox.forget(owner)
-            return tenant.grant()
+            return self._sessions.grant(tenant)
         tenant.wait = wait
         if owner not in self.inbox.slots:  # else somebody may have called it meanwhile
             self.inbox.expect(owner)

@@ -8,6 +8,8 @@ Rule 2: a new claim inherits the validity of its session, which is confirmed fir
 Rule 3: sessions are confirmed every sixth of their TTL, whoever holds or waits; one that nobody has
         used for a while is given up.
 Rule 4: nothing expires while its session lives (S34), so we remove who was not renewed for a TTL.
+        That is never done to one that asks again, and one to which it may be done is never granted
+        again, whatever a look has shown before.
 Rule 5 (S6): a session on which a claim had no answer takes no more claims, and ends with the last
         of those it has: tombstones go with it, and nothing that comes late finds its lease.
 """
@@ -35,7 +37,7 @@ from ...etcd_record import (
     withdraw_request,
 )
 from ...etcd_session import Session, Tenant
-from ...model import Claim, Reason
+from ...model import Claim, Grant, Reason
 from .etcd_watches import AsyncWatches
 
 CONFIRM_EVERY = 1 / 6  # of the TTL
@@ -164,9 +166,30 @@ class AsyncSessions:
             session.due = 0.0
             self._bell.ring()
 
+    def ask_again(self, tenant: Tenant) -> bool:
+        """Let a claim that asks once more not be over meanwhile; False if it is being removed."""
+        with self._mutex:
+            if not tenant.leaving:
+                tenant.granted, tenant.expires = False, math.inf
+            return not tenant.leaving
+
+    def grant(self, tenant: Tenant) -> Grant | None:
+        """Let a claim be inside; None if it is being removed."""
+        with self._mutex:
+            return None if tenant.leaving else tenant.grant()
+
+    def renew(self, tenant: Tenant, expires: float) -> bool:
+        """Let one that is inside stay there; False if it is being removed."""
+        with self._mutex:
+            if not tenant.leaving:
+                tenant.expires = expires
+            return not tenant.leaving
+
     async def free(self, tenant: Tenant, timeout: float) -> bool:
         """Remove a claim from the server, and bar its late copies; say whether it held."""
         session, claim = tenant.session, tenant.claim
+        with self._mutex:
+            tenant.leaving = True
         held = False
         if not session.gone:
             if tenant.revision and not tenant.doubts:
@@ -252,10 +275,17 @@ class AsyncSessions:
         try:
             await self.confirm(session, (), limit)
             for tenant in list(session.tenants.values()):
-                if tenant.granted and tenant.expires < self._clock():
+                if self._is_over(tenant):
                     await self.free(tenant, limit)
         except (LockError, LeaseGone):
             pass  # again soon; only time decides
+
+    def _is_over(self, tenant: Tenant) -> bool:
+        """Say whether a claim was not renewed in time; then it never will be."""
+        with self._mutex:
+            over = tenant.granted and tenant.expires < self._clock()
+            tenant.leaving = tenant.leaving or over
+            return over
 
     async def _give_up(self, session: Session) -> None:
         """End a session that has no tenants."""
