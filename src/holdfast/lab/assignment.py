@@ -8,7 +8,7 @@ from pathlib import Path
 
 NAMESPACE = "lab"
 REGISTER = "register.db"
-RUSH = tuple(f"rush/{number}" for number in range(8))  # locks that nobody keeps
+RUSH = tuple(f"rush/{number}" for number in range(24))  # locks that nobody keeps
 
 SYNC, ASYNC, COMMAND = "sync", "async", "command"
 
@@ -28,6 +28,7 @@ class Assignment:
     quick: float = 0.8  # share of cycles that only take the lock and give it back
     tasks: int = 1  # at the same time, of an async worker
     rush: float = 0.0  # locks a second that are taken and given back at once, beside all that
+    rushes: int = 1  # who take those, at the same time: one that has to wait delays only itself
 
     @property
     def home(self) -> Path:

@@ -43,6 +43,7 @@ from .workload import LONG
 KEYS = ("orders/1", "orders/2", "orders/3")
 CREW = (SYNC, SYNC, ASYNC, COMMAND)
 SHORTEST_LAB_TTL = 0.8
+RUSHES, SLOW = 6, 0.005  # at the same time in a worker; one, where an answer takes longer than this
 RECOVERY = 10.0  # seconds to recover in, besides TTLs: for machines with more work than cores
 
 Progress = Callable[[float, str], None]  # share done, what goes on
@@ -170,6 +171,7 @@ class Run:
         self._folder, self._progress = folder, progress
         self._ttl = setup.ttl or suitable_ttl(harness)
         self._pace = setup.pace or self._ttl
+        self._rushes = (RUSHES if harness.moment <= SLOW else 1) if setup.rush else 0
         self._urls = harness.lab_urls(self._ttl)
         self._ways = itertools.cycle(self._urls)
         self._guarantees: Guarantees
@@ -225,6 +227,7 @@ class Run:
             pace=self._pace,
             quick=self._setup.quick,
             rush=self._setup.rush,
+            rushes=self._rushes,
             keys=self._setup.keys,
             seed=str(self._setup.seed),
             folder=str(self._folder),

@@ -52,11 +52,14 @@ async def _work_sync(assignment: Assignment, diary: Diary, orders: Orders) -> No
     client = hands.connect(assignment)
     workload = Workload(assignment, hands, client, diary, orders)
     diary.note("ready")
-    rush = threading.Thread(target=lambda: run_blocking(workload.rush()), name="rush")
-    if assignment.rush:
+    rushes = [
+        threading.Thread(target=run_blocking, args=(workload.rush(number),), name="rush")
+        for number in range(assignment.rushes)
+    ]
+    for rush in rushes:
         rush.start()
     await workload.run(0)
-    if assignment.rush:
+    for rush in rushes:
         rush.join()
     await workload.finish()
     await hands.close(client)
@@ -73,8 +76,7 @@ async def _work_async(assignment: Assignment, diary: Diary, orders: Orders) -> N
     workload = Workload(assignment, hands, client, diary, orders)
     diary.note("ready")
     tasks = [workload.run(number) for number in range(assignment.tasks)]
-    if assignment.rush:
-        tasks.append(workload.rush())
+    tasks += [workload.rush(number) for number in range(assignment.rushes)]
     await asyncio.gather(*tasks)
     await workload.finish()
     await hands.close(client)

@@ -45,10 +45,10 @@ class Workload:
             await self._cycle(dice)
             self._failpoint.listen()
 
-    async def rush(self) -> None:
-        """Take locks and give them back at once, until told to finish."""
-        dice = random.Random(f"{self._assignment.seed} {self._assignment.name} rush")
-        pause = 1.0 / self._assignment.rush
+    async def rush(self, number: int) -> None:
+        """Take locks and give them back at once, until told to finish; one of several."""
+        dice = random.Random(f"{self._assignment.seed} {self._assignment.name} rush {number}")
+        pause = self._assignment.rushes / self._assignment.rush
         while not self._orders.finish:
             lease = await self._ledger.take(dice.choice(RUSH), BRIEFLY * self._assignment.pace)
             if lease is not None:
