@@ -4,7 +4,7 @@
 
 PYTHON := .venv/bin/python
 NEWEST := .venv-newest/bin/python
-PYTEST := -m pytest -n 2
+PYTEST := -m pytest -n 3
 CONFORMANCE := $(wildcard tests/*/test_*_conformance.py)
 APART := --ignore=tests/simulation --ignore=tests/lab
 MINUTES ?= 30
@@ -24,7 +24,7 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 	$(PYTHON) tools/choosing.py --check
 	$(PYTHON) -m pytest tests/test_architecture.py
 
-# Conformance mostly waits, so more of it runs at once; the lab and the simulation judge by the clock.
+# Tests wait more than they work: three or four at once keep two cores busy.
 test: check ## Everything: check, tests with coverage, simulation and lab, tests on the newest Python
 	$(PYTHON) -m pytest -n 4 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
 	$(PYTHON) $(PYTEST) --cov --cov-append --ignore-glob='*_conformance.py' $(APART)

@@ -13,7 +13,7 @@ from holdfast.lab.report import Report
 from holdfast.testing.harness import Harness
 from holdfast.testing.servers import ServerMissing, need
 
-SECONDS = 12.0
+SECONDS = 14.0
 PACE = 1.2  # seconds: the unit of time for faults and holds
 RUSH = 150.0  # locks a second that each worker takes for an instant
 FEWEST_LEASES = 50
