@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
 from holdfast.bench import peers
 from holdfast.bench.compare import grounds, run, stage
+from holdfast.bench.compare.crew import AnyContestant, Crew
 from holdfast.bench.compare.document import Document, Row, faults
+from holdfast.bench.compare.load import Load
+from holdfast.bench.compare.ours import Ours
+from holdfast.bench.compare.rounds import take_turns
 from holdfast.bench.compare.run import compare, settings_for
+from holdfast.bench.compare.sample import Sample
 from holdfast.bench.compare.steps import plan
+from holdfast.bench.contestant import Place
 from holdfast.testing.servers import RedisServer, ServerMissing, need, redis_program
 from tests.bench.broken_peers import Dies, NotInstalled, Raises
 
@@ -159,3 +166,29 @@ def test_every_engine_has_all_that_was_asked_for() -> None:
         *("pair", "own keys", "hot key", "mix", "open loop", "request", "round trips"),
         *("renewal", "holder killed"),
     }
+
+
+class Counting(Crew):
+    """A crew that counts its rounds."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.loads: list[Load] = []
+
+    def run(self, kind: AnyContestant, place: Place, load: Load, *rest: Any, **more: Any) -> Sample:
+        """Count, and do so."""
+        self.loads.append(load)
+        return super().run(kind, place, load, *rest, **more)
+
+
+def test_halves_are_measured_by_processes_of_their_own() -> None:
+    """Even rounds have one crew and odd ones another, or a process that is slower than its twin
+    would be taken for its contestant; a crowd is there only once."""
+    settings = settings_for(["sqlite"], seconds=1)
+    with grounds.ground_of("sqlite") as ground, Counting() as one, Counting() as other:
+        both = stage.Stage(settings, ground, one, other)
+        (result,) = take_turns(both, [Ours], Load(), 1.0)
+        rounds = [[load for load in crew.loads if load.turns is None] for crew in (one, other)]
+        assert len(rounds[0]) + len(rounds[1]) == len(result.samples)
+        assert 0 <= len(rounds[0]) - len(rounds[1]) <= 1
+        assert both.crews(Load(clients=100)) == [one, one]

@@ -25,4 +25,6 @@ def _on_nodes(count: int, dead: int, stage: Stage, load: Load, seconds: float) -
             server.kill()
         alive = Ground(ground.place, ground.servers[dead:])
         kinds = [kind for kind in stage.all() if kind.waits or not dead]
-        return take_turns(Stage(stage.settings, alive, stage.crew), kinds, load, seconds)
+        return take_turns(
+            Stage(stage.settings, alive, stage.crew, stage.second), kinds, load, seconds
+        )

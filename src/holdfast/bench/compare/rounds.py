@@ -1,4 +1,8 @@
-"""Contestants in turns, a round each: a slow spell of the machine hits all of them."""
+"""Contestants in turns, a round each: a slow spell of the machine hits all of them.
+
+Even and odd rounds are run by processes of their own. What one process is slower by for as long as
+it lives, nobody knows why, is then seen: the two halves of a ratio do not agree.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..contestant import Place
-from .crew import AnyContestant, CrewFailed
+from .crew import AnyContestant, Crew, CrewFailed
 from .load import HOT, TASKS, THREADS, Load
-from .stage import Result, Stage
+from .stage import FEW, Result, Stage
 
 TRIAL = 3  # turns of each client: connections, scripts, tables, what Java compiles
 LEAST, MOST = 0.05, 0.5  # seconds of one contestant in one round
@@ -18,7 +22,6 @@ CROWDED, MOST_CROWDED = 1.0, 2.0  # where a crowd has to line up first
 ROUND_TURNS = 10  # of each who wants the one key, at the pace of one who is alone
 ROUNDS, QUICK_ROUNDS = 24, 4
 MOST_ROUNDS = 40
-FEW = 10  # clients
 HALVES = 2  # rounds that there are in any case
 MARGIN = 0.02  # seconds that a round takes besides
 
@@ -37,9 +40,11 @@ def take_turns(
     # Those who poll would take seconds to try one lock in turns: one of them has to do.
     alone = {"clients": 1, "style": THREADS} if load.keys == HOT else {}
     trial = replace(load, rate=None, turns=TRIAL, **alone)  # type: ignore[arg-type]
+    crews = stage.crews(load)
     with stage.apart(load):
         for result in results:
-            _try(stage, result, where, trial, 0.0, 0.0)
+            for crew in dict.fromkeys(crews):
+                _try(stage, crew, result, where, trial, 0.0, 0.0)
             result.samples.clear()
         each = _seconds_each(stage, results, load, end - time.monotonic())
         warm = _warm(each, load)
@@ -51,7 +56,7 @@ def take_turns(
             if not able or (number and began > late):
                 break
             for result in able if number % 2 == 0 else reversed(able):
-                _try(stage, result, where, load, each, warm)
+                _try(stage, crews[number % 2], result, where, load, each, warm)
             # Those who poll take their time to notice that a round is over.
             needed = time.monotonic() - began
     return results
@@ -62,6 +67,8 @@ def _seconds_each(stage: Stage, results: Sequence[Result], load: Load, left: flo
     rounds = QUICK_ROUNDS if stage.quick else ROUNDS
     long = load.keys == HOT or load.work or load.clients > FEW
     least = LEAST_LONG if long else LEAST
+    if stage.rate and not stage.quick:
+        least = max(least, min(ROUND_TURNS / stage.rate, MOST))
     if load.keys == HOT and not stage.quick:
         turns = load.clients * ROUND_TURNS / max(1.0, stage.rate)
         least = max(least, min(turns, MOST_CROWDED), CROWDED if load.clients > FEW else 0.0)
@@ -71,12 +78,13 @@ def _seconds_each(stage: Stage, results: Sequence[Result], load: Load, left: flo
 def _warm(each: float, load: Load) -> float:
     """Return the seconds before a round counts: until all have lined up."""
     if load.keys != HOT:
-        return 0.0
+        return each / 4 if load.clients > FEW else 0.0
     return each / 2 if load.clients > FEW else each / 10
 
 
 def _try(
     stage: Stage,
+    crew: Crew,
     result: Result,
     place: Place,
     load: Load,
@@ -89,7 +97,7 @@ def _try(
     if result.problem:
         return
     try:
-        sample = stage.crew.run(result.kind, place, load, seconds, warm)
+        sample = crew.run(result.kind, place, load, seconds, warm)
     except CrewFailed as failed:
         result.problem = stage.ground.problem() or str(failed)
     else:

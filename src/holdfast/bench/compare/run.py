@@ -101,8 +101,9 @@ class _Run:
                 return
             self.servers[engine] = ground.version
             size = QUICK_PROCESSES if self._settings["quick"] else PROCESSES
-            crew = stack.enter_context(Crew(size))
-            stage = Stage(self._settings, ground, crew)
+            stage = Stage(self._settings, ground, stack.enter_context(Crew(size)))
+            if not self._settings["quick"]:
+                stage.second = stack.enter_context(Crew(size))
             for step in steps:
                 self._measure(step, stage, part)
 
@@ -116,11 +117,11 @@ class _Run:
         try:
             results = step.measure(stage, step.load, seconds)
         except Exception as error:  # of our own making: the other rows are worth having
-            stage.crew.dismiss()
+            stage.dismiss()
             why = stage.ground.problem() or f"failed: {type(error).__name__}: {error}"
             results = [Result(Ours, problem=why)]
         if step.crowding:
-            stage.crew.dismiss()  # with hundreds of connections that nobody needs any more
+            stage.dismiss()  # with hundreds of connections that nobody needs any more
         self._add(step, results, stage)
 
     def _add(self, step: Step, results: Sequence[Result], stage: Stage | None) -> None:

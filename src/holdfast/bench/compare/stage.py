@@ -19,6 +19,7 @@ from .ours import AsyncOurs, Ours
 from .sample import Sample
 
 QUICK_PEERS = 2  # of each engine
+FEW = 10  # clients
 
 
 @dataclass
@@ -38,6 +39,7 @@ class Stage:
     settings: Settings
     ground: Ground
     crew: Crew
+    second: Crew | None = None  # for every other round: processes of the same kind differ too
     free: dict[str, float] = field(default_factory=dict)  # acquire p99, uncontended, µs
     rate: float = 0.0  # pairs/s of ours, one client
 
@@ -76,8 +78,18 @@ class Stage:
             others = ASYNC_PEERS.get(self.engine, ())
         return [AsyncOurs, *others]
 
+    def crews(self, load: Load) -> list[Crew]:
+        """Return who works in even rounds, and who in odd ones; a crowd is there only once."""
+        return [self.crew, self.second if self.second and load.clients <= FEW else self.crew]
+
+    def dismiss(self) -> None:
+        """Let nobody go on."""
+        for crew in filter(None, (self.crew, self.second)):
+            crew.dismiss()
+
     def apart(self, load: Load) -> AbstractContextManager[str]:
         """Keep servers and clients on different cores, if one process has all clients."""
         if load.style == PROCESSES:
             return nullcontext("")
-        return cores.apart(self.ground.pids, [self.crew.first.process.pid])
+        clients = {crew.first.process.pid for crew in self.crews(load)}
+        return cores.apart(self.ground.pids, sorted(clients))

@@ -163,7 +163,7 @@ def _own_keys(engine: str, clients: list[int], more: list[int], quick: bool) -> 
             Load(style, count),
             few if measure is everybody and count > CROWD else measure,
             ("pairs/s",),
-            OWN_WEIGHTS[style],
+            OWN_WEIGHTS[style] * (2 if style == THREADS and count > CROWD else 1),
         )
         for style, counts, measure in styles
         for count in counts
