@@ -13,7 +13,11 @@ from holdfast.lab.report import Report
 from holdfast.testing.harness import Harness
 from holdfast.testing.servers import ServerMissing, need
 
-SECONDS = 14.0
+# Seconds of faults: enough for 1,500 leases and a dozen faults on two cores; DynamoDB Local never
+# gets that far. The same engine on other servers, or on three of them, has less.
+SECONDS = {"redis": 12.0, "zookeeper": 13.0, "sqlite": 13.0, "dynamodb": 15.0, "etcd": 16.0}
+SECONDS |= {"redlock": 16.0, "postgresql": 19.0}
+LESS = 7.0
 PACE = 1.2  # seconds: the unit of time for faults and holds
 RUSH = 150.0  # locks a second that each worker takes for an instant
 FEWEST_LEASES = 50
@@ -60,8 +64,9 @@ def test_engine_keeps_its_promises(
 ) -> None:
     """No promise is broken under any fault that the engine promises to bear, all mixed."""
     need_engine(engine)
-    for seconds in (SECONDS, 2 * SECONDS):  # a server may take most of the first to start again
-        report = conduct(Setup(engine, (), SEED, seconds, crew=CREW, pace=PACE, rush=RUSH))
+    seconds = SECONDS.get(engine, LESS)
+    for times in (1, 2):  # a server may take most of the first to start again
+        report = conduct(Setup(engine, (), SEED, times * seconds, crew=CREW, pace=PACE, rush=RUSH))
         record_property("lab", describe(report))
         assert not report.broken, report.document()
         short = shortcomings(report)
