@@ -24,9 +24,9 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 	$(PYTHON) tools/choosing.py --check
 	$(PYTHON) -m pytest tests/test_architecture.py
 
-# Tests wait more than they work: three or four at once keep two cores busy.
+# Tests wait more than they work: three at once keep two cores busy.
 test: check ## Everything: check, tests with coverage, simulation and lab, tests on the newest Python
-	$(PYTHON) -m pytest -n 4 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
+	$(PYTHON) $(PYTEST) --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
 	$(PYTHON) $(PYTEST) --cov --cov-append --ignore-glob='*_conformance.py' $(APART)
 	$(PYTHON) $(PYTEST) --dist worksteal tests/lab tests/simulation
 	@if [ -x $(NEWEST) ]; then \

@@ -13,6 +13,7 @@ from tests._sync.dynamodb_suite import UPDATE, DynamoDBSuite
 
 LONG = 30.0  # a TTL that nobody waits for
 LIMIT = 10.0  # seconds for one answer
+LATE = 0.3  # seconds that an answer takes on a slow way
 
 
 class TestLostReplies(DynamoDBSuite):
@@ -43,6 +44,18 @@ class TestLostReplies(DynamoDBSuite):
         assert lost.is_set()
         self.until_free()
         self.cycle(self.client)
+
+    def test_answer_that_comes_late(self) -> None:
+        """Who hears at the last moment that a lock is taken is told so, and queued all the same."""
+        lease = self.take(self.client.lock("x", ttl=LONG))
+        other = self.connect()
+        self.cycle(other, "warm")
+        self.proxy.delay(LATE)
+        claim = self.claim("x", ttl=LONG)
+        assert isinstance(other.engine.claim(claim, 1.6 * LATE), Queued)
+        self.proxy.heal()
+        assert other.engine.release(claim, 5.0) is False
+        assert lease.release() is True
 
     def test_release(self) -> None:
         """The repeated release finds nothing to do, and takes nothing from who came after."""

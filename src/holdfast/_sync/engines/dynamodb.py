@@ -54,6 +54,7 @@ from .dynamodb_table import Table
 
 HELD_UNDER = frozenset(Fault) - {Fault.SERVER_DATA_LOSS}
 
+LEAST = 1.0  # seconds to queue in, however late we heard that it is taken: else nobody is told
 POLL = 0.075  # seconds between two looks of the first waiter, give or take a third
 POLL_MOST = 0.5  # and of those far behind; well below the time in which a waiter must find out
 LOOK = 2.0  # seconds that a look while waiting may take
@@ -123,8 +124,7 @@ class DynamoDBEngine(Engine):
         if claim.owner in self._places:
             item = self.table.look(key_of(claim.key), timeout)
             return self._enter(claim, item, end)
-        token = next_token(0, wall_micros())
-        sent = self._clock()
+        token, sent = next_token(0, wall_micros()), self._clock()
         doubtful = claim.owner in self._doubts  # an earlier copy may still be on its way
         self._doubts.add(claim.owner)  # until there is an answer
         try:
@@ -132,7 +132,7 @@ class DynamoDBEngine(Engine):
             answer = self._changer.write(request, timeout)
         except Refused as refused:
             self._answered(claim, doubtful)
-            return self._enter(claim, refused.item, end)
+            return self._enter(claim, refused.item, max(end, self._clock() + LEAST))
         except EngineUnavailable:
             self._answered(claim, doubtful)
             raise
