@@ -24,6 +24,7 @@ ONE_LOCK = {"crew": ("sync", "async", "async"), "keys": ("orders/1",), "patience
 RECOVERS = {"recovery": RECOVERY}  # who complains of what does not recover in time
 REDLOCK = {"ttl": 1.0}  # a node has a twentieth of it to answer
 SLOW = {"ttl": None}  # what the server can keep
+FEW_LOCKS = {"keys": ("orders/1",), "quick": 0.0}  # all want the same, and keep it for a while
 TASKS = ("async", "async", "async")
 
 # The bug, the engine, the faults that bring it out, who must complain, how to set the run up.
@@ -39,10 +40,10 @@ BUGS: list[tuple[Callable[[], None], str, tuple[str, ...], str, dict[str, Any]]]
     (planted.connection_reused_after_time_out, "redis", ("server-pause",), "E", {}),
     (planted.fork_keeps_lease, "redis", ("fork",), "E", {}),
     (planted.counter_is_forgotten, "redis", ("pause",), "T", {}),
-    (planted.half_is_a_majority, "redlock", ("cut",), "E", REDLOCK),
+    (planted.half_is_a_majority, "redlock", ("cut",), "E", REDLOCK | FEW_LOCKS),
     (planted.redlock_without_floors, "redlock", ("pause",), "T", REDLOCK),
     (planted.waits_for_lost, "zookeeper", ("pause",), "E", SLOW),
-    (planted.renewals_are_not_seen, "dynamodb", ("pause",), "E", SLOW),
+    (planted.renewals_are_not_seen, "dynamodb", ("pause",), "E", SLOW | FEW_LOCKS),
 ]
 
 
