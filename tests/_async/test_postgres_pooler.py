@@ -8,7 +8,7 @@ import psycopg
 
 import holdfast.aio as holdfast
 from holdfast.testing.postgres_harness import PgBouncerHarness
-from holdfast.testing.running import elapsed
+from holdfast.testing.running import AsyncSpawned, elapsed
 from holdfast.testing.servers.pgbouncer import PgBouncer
 from tests._async.postgres_suite import AsyncPostgresSuite
 
@@ -34,6 +34,12 @@ class TestPooler(AsyncPostgresSuite):
         started = time.monotonic()
         await self.hand_over(client)
         assert elapsed(started) < 10, "by looking, not by the end of a TTL"
+
+    async def test_many_find_it_out_at_once(self) -> None:
+        """It refuses what the first connections ask for, each of them: no call fails for that."""
+        client = self.reach(self.harness.bouncer.url)
+        for one in [AsyncSpawned(client.ping) for _ in range(4)]:
+            await one.result()
 
     async def test_nothing_is_left_in_sessions(self) -> None:
         """No prepared statements, no channels, no advisory locks: sessions are others' too."""

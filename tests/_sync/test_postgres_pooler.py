@@ -8,7 +8,7 @@ import psycopg
 
 import holdfast
 from holdfast.testing.postgres_harness import PgBouncerHarness
-from holdfast.testing.running import elapsed
+from holdfast.testing.running import Spawned, elapsed
 from holdfast.testing.servers.pgbouncer import PgBouncer
 from tests._sync.postgres_suite import PostgresSuite
 
@@ -34,6 +34,12 @@ class TestPooler(PostgresSuite):
         started = time.monotonic()
         self.hand_over(client)
         assert elapsed(started) < 10, "by looking, not by the end of a TTL"
+
+    def test_many_find_it_out_at_once(self) -> None:
+        """It refuses what the first connections ask for, each of them: no call fails for that."""
+        client = self.reach(self.harness.bouncer.url)
+        for one in [Spawned(client.ping) for _ in range(4)]:
+            one.result()
 
     def test_nothing_is_left_in_sessions(self) -> None:
         """No prepared statements, no channels, no advisory locks: sessions are others' too."""

@@ -86,7 +86,7 @@ class AsyncDoor:
         """Connect, or go on where the last call ran out of time (rule 4)."""
         end = self._clock() + timeout
         key = tuple(parameters.get(name, "") for name in ("host", "hostaddr", "port"))
-        begun = self._left_off(key)
+        begun, bare = self._left_off(key), self._bare
         session, steps = begun or self._begin(parameters)
         try:
             await adrive(session, steps, timeout)
@@ -97,9 +97,11 @@ class AsyncDoor:
             raise
         except ConnectionError as error:
             self.close(session)
-            if not self._bare and "unsupported startup parameter" in str(error):
-                self._bare = True
-            elif begun is None or isinstance(error, EngineUnavailable):
+            if isinstance(error, EngineUnavailable):
+                raise
+            if not bare and "unsupported startup parameter" in str(error):
+                self._bare = True  # others who asked at the same moment hear so too
+            elif begun is None:
                 raise
             return await self._enter(parameters, max(0.001, end - self._clock()))
         except BaseException:
