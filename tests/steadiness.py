@@ -11,10 +11,14 @@ Rule 3: one that took LONG is not run again: all attempts have one time-out toge
         used it up would run without any.
 Rule 4: what checks safety by its result, not by a clock, is never run again.
 Rule 5: whatever was run again is listed at the end.
+Rule 6: thousands of collected tests are a heap that takes Python's collector a second to look
+        through, in which no lease is renewed. So what is there before the first test is out of its
+        sight, and what tests leave is collected between two of them.
 """
 
 from __future__ import annotations
 
+import gc
 import mmap
 import os
 import struct
@@ -30,6 +34,7 @@ from _pytest.runner import runtestprotocol
 TIMES = 2
 LATE = 0.04  # seconds
 LONG = 50.0  # seconds
+TIDY = 5.0  # seconds of tests, after which their garbage is collected
 NEVER = ("simulation", "lab", "guards")  # folders of tests
 NEVER_NAMED = ("test_model", "test_redis_model", "test_redis_lazy_model", "test_postgres_model")
 PROPERTY = "machine stood still"
@@ -84,12 +89,25 @@ class Steadiness:
 
     def __init__(self) -> None:
         self._watch = Watch()
+        self._tidied = time.monotonic()
+
+    def pytest_collection_finish(self) -> None:
+        """Let Python's collector not look again at what is here to stay."""
+        gc.collect()
+        gc.freeze()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        gc.collect()
+        self._tidied = time.monotonic()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
         """Run a test, again if it failed while the machine stood still."""
+        if time.monotonic() - self._tidied > TIDY:
+            self._tidy()
         if not judged_by_the_clock(item.path):
             return None
         item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
