@@ -282,3 +282,31 @@ class TestLateCopies(AsyncRedisSuite):
         direct = self.reach(self.server.url)
         answer = await direct.engine.claim(self.claim("x", ttl=LONG), 5.0)
         assert isinstance(answer, Grant)
+
+
+class TestConnectingTogether(AsyncRedisSuite):
+    """Several calls want the connection that is being made."""
+
+    harness = RedisHarness()
+
+    async def test_in_a_hurry_and_not(self) -> None:
+        """Whose time is not over goes on when the time of who began to connect is."""
+        self.proxy.cut()
+        hurried = AsyncSpawned(self.client.engine.ping, 0.3)
+        await asleep(0.05)
+        patient = [AsyncSpawned(self.client.engine.ping, 20.0) for _ in range(3)]
+        await self.raises(holdfast.EngineUnavailable, hurried.result)
+        await asleep(0.05)
+        self.proxy.heal()
+        for one in patient:
+            await one.result()
+
+    async def test_all_in_a_hurry(self) -> None:
+        """Each fails when its own time is over."""
+        self.proxy.cut()
+        started = time.monotonic()
+        hurried = [AsyncSpawned(self.client.engine.ping, 0.1 * number) for number in (1, 2, 3)]
+        for one in hurried:
+            await self.raises(holdfast.EngineUnavailable, one.result)
+        assert elapsed(started) >= 0.3
+        assert elapsed(started) < QUICK

@@ -224,17 +224,23 @@ class AsyncLink:
             self.mail.abort()
 
     async def _ready(self, timeout: float) -> Stream:
-        if self._opening is None:
-            loop = asyncio.get_running_loop()
-            self._opening = loop.create_task(self._open(timeout), name="holdfast-link")
-            self._opening.add_done_callback(self._opened)
-        task = self._opening
-        await asyncio.wait([task], timeout=max(0.0, timeout))
-        if not task.done():
-            raise unreachable(self.settings, f"no answer within {timeout:.3g} s")
-        if task.cancelled():
-            raise unreachable(self.settings, "the client was closed")
-        return task.result()
+        """Return the connection when it is made; who waits for another's tries again after him."""
+        end = self._clock() + timeout
+        while True:
+            task, ours = self._opening, False
+            if task is None:
+                loop = asyncio.get_running_loop()
+                opening = self._open(end - self._clock())
+                task, ours = loop.create_task(opening, name="holdfast-link"), True
+                task.add_done_callback(self._opened)
+                self._opening = task
+            await asyncio.wait([task], timeout=max(0.0, end - self._clock()))
+            if not task.done():
+                raise unreachable(self.settings, f"no answer within {timeout:.3g} s")
+            if task.cancelled():
+                raise unreachable(self.settings, "the client was closed")
+            if ours or task.exception() is None or self._clock() >= end:
+                return task.result()
 
     def _opened(self, task: asyncio.Task[Stream]) -> None:
         self._opening = None
