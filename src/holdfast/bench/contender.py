@@ -1,7 +1,7 @@
 """A process whose threads all want one lock: started by `contest`, talks in lines of JSON.
 
 contender.py KIND THREADS ADDRESS…   say that it is ready; then for each line "KEY WARM SECONDS"
-let the threads take turns that long, and say how many turns each had after the first WARM seconds
+let the threads take turns that long, and say when each had the lock after the first WARM seconds
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .handle import NotHeld
 from .peers.redis_ones import PythonRedisLock, RedlockPy
 from .redis_servers import url_of
 
-Turn = Callable[[], bool]  # take the lock and give it back; False: it was not to be had
+Turn = Callable[[], int]  # take the lock and give it back; when we had it, 0: it was not to be had
 MakeTurn = Callable[[str], Turn]
 
 
@@ -30,12 +30,13 @@ def _holdfast(stack: ExitStack, addresses: Sequence[str]) -> MakeTurn:
     def make(key: str) -> Turn:
         lock = ours.lock(key, ttl=TTL)
 
-        def turn() -> bool:
+        def turn() -> int:
             lease = lock.acquire()
             if lease is None:
-                return False
+                return 0
+            held = time.monotonic_ns()
             lease.release()
-            return True
+            return held
 
         return turn
 
@@ -49,13 +50,14 @@ def _peer(kind: type[Contestant]) -> Callable[[ExitStack, Sequence[str]], MakeTu
         def make(key: str) -> Turn:
             acquire, release = theirs.lock(key)
 
-            def turn() -> bool:
+            def turn() -> int:
                 try:
                     acquire()
                 except NotHeld:
-                    return False
+                    return 0
+                held = time.monotonic_ns()
                 release()
-                return True
+                return held
 
             return turn
 
@@ -78,20 +80,19 @@ KINDS: dict[str, Callable[[ExitStack, Sequence[str]], MakeTurn]] = {
 
 
 def contend(make: MakeTurn, threads: int, key: str, warm: float, seconds: float) -> dict[str, Any]:
-    """Let the threads take turns; return how many each had, or what went wrong."""
-    counts, problems = [0] * threads, list[str]()
-    begin = time.monotonic() + warm
-    end = begin + seconds
+    """Let the threads take turns; return when each had the lock, or what went wrong."""
+    turns: list[list[int]] = [[] for _ in range(threads)]
+    problems: list[str] = []
+    begin = time.monotonic_ns() + int(warm * 1e9)
+    end = begin + int(seconds * 1e9)
 
     def work(number: int) -> None:
         try:
             turn = make(key)
-            now = 0.0
-            while now < end:
-                had = turn()
-                now = time.monotonic()
-                if had and begin <= now < end:
-                    counts[number] += 1
+            while time.monotonic_ns() < end:
+                held = turn()
+                if begin <= held < end:
+                    turns[number].append(held)
         except Exception as error:
             problems.append(why_not(error))
 
@@ -100,7 +101,7 @@ def contend(make: MakeTurn, threads: int, key: str, warm: float, seconds: float)
         one.start()
     for one in workers:
         one.join()
-    return {"problem": problems[0]} if problems else {"counts": counts}
+    return {"problem": problems[0]} if problems else {"turns": turns}
 
 
 def main(kind: str, threads: str, *addresses: str) -> None:

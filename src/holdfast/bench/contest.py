@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from statistics import median
 from typing import Any, NamedTuple
 
+from .compare.sample import hand_overs
 from .floor import Row
 from .redis_servers import no_figure
 
@@ -43,7 +44,8 @@ class Crew:
         self, kind: str, waiters: int, addresses: Sequence[str], program: str = "contender"
     ) -> None:
         self.kind = kind
-        self.rates: list[float] = []  # turns per second, by round
+        self.rates: list[float] = []  # hand-overs per second, by round
+        self.turns: list[float] = []  # turns per second, by round
         self.shares: list[float] = []  # most turns of a thread over fewest, by round
         self.problem = ""
         module = f"{__package__}.{program}"
@@ -76,8 +78,12 @@ class Crew:
         except (CrewFailed, OSError) as error:
             self.problem = str(error)
             return
-        counts = [count for answer in answers for count in answer["counts"]]
-        self.rates.append(sum(counts) / rounds.seconds)
+        turns = [turns for answer in answers for turns in answer["turns"]]
+        counts = [len(each) for each in turns]
+        holds = sorted((at, who) for who, each in enumerate(turns) for at in each)
+        handed, _ = hand_overs([(who, at, at) for at, who in holds])
+        self.rates.append(len(handed) / rounds.seconds)
+        self.turns.append(sum(counts) / rounds.seconds)
         self.shares.append(max(counts) / min(counts) if min(counts) else math.inf)
 
     def close(self) -> None:
@@ -148,7 +154,8 @@ def contest(
     if theirs.problem:
         return [no_figure(what, f"{peer} {theirs.problem}; ours: {rate:,.0f}/s"), fairness]
     base = median(theirs.rates)
-    note += f"{base:,.0f}/s, {shape}"
+    turns, others = median(ours.turns), median(theirs.turns)
+    note += f"{base:,.0f}/s (turns: {turns:,.0f} and {others:,.0f}/s), {shape}"
     fairness = fairness._replace(note=f"{peer}: {median(theirs.shares):.3g}×")
     speed = Row(what, rate / base if base else math.inf, "×", least_rate, note, at_least=True)
     return [speed, fairness]

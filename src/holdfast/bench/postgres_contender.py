@@ -22,10 +22,10 @@ from .contender import MakeTurn, Turn, contend
 TTL = 30.0
 POLL = 0.1  # seconds
 
-TABLE = "CREATE TABLE IF NOT EXISTS polled (name text PRIMARY KEY, owner text, last text)"
+TABLE = "CREATE TABLE IF NOT EXISTS polled (name text PRIMARY KEY, owner text)"
 ROW = "INSERT INTO polled VALUES (%s) ON CONFLICT DO NOTHING"
-TAKE = "UPDATE polled SET owner = %s WHERE name = %s AND owner IS NULL RETURNING last"
-GIVE = "UPDATE polled SET owner = NULL, last = %s WHERE name = %s AND owner = %s"
+TAKE = "UPDATE polled SET owner = %s WHERE name = %s AND owner IS NULL"
+GIVE = "UPDATE polled SET owner = NULL WHERE name = %s AND owner = %s"
 
 
 def _holdfast(stack: ExitStack, url: str) -> MakeTurn:
@@ -34,12 +34,13 @@ def _holdfast(stack: ExitStack, url: str) -> MakeTurn:
     def make(key: str) -> Turn:
         lock = ours.lock(key, ttl=TTL)
 
-        def turn() -> bool:
+        def turn() -> int:
             lease = lock.acquire()
             if lease is None:
-                return False
+                return 0
+            held = time.monotonic_ns()
             lease.release()
-            return True
+            return held
 
         return turn
 
@@ -47,10 +48,7 @@ def _holdfast(stack: ExitStack, url: str) -> MakeTurn:
 
 
 def _polling(stack: ExitStack, url: str) -> MakeTurn:
-    """Look, and look again after a while, on a connection per thread: the usual way.
-
-    Only what another had before counts: who polls and finds it free has mostly just let go itself.
-    """
+    """Look, and look again after a while, on a connection per thread: the usual way."""
     mutex = threading.Lock()
 
     def make(key: str) -> Turn:
@@ -62,14 +60,12 @@ def _polling(stack: ExitStack, url: str) -> MakeTurn:
             connection.execute(ROW, (key,))
         me = token_hex(8)
 
-        def turn() -> bool:
-            while True:
-                row = connection.execute(TAKE, (me, key), prepare=True).fetchone()
-                if row is not None:
-                    break
+        def turn() -> int:
+            while not connection.execute(TAKE, (me, key), prepare=True).rowcount:
                 time.sleep(POLL)
-            connection.execute(GIVE, (me, key, me), prepare=True)
-            return bool(row[0] != me)
+            held = time.monotonic_ns()
+            connection.execute(GIVE, (key, me), prepare=True)
+            return held
 
         return turn
 
