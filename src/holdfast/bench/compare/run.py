@@ -11,6 +11,7 @@ from functools import partial
 from itertools import groupby
 
 from ... import __version__
+from .. import cores
 from ..contestant import OURS
 from ..peers import PEERS
 from .budget import Budget
@@ -46,8 +47,9 @@ def compare(settings: Settings, tell: Tell = lambda share, what, left: None) -> 
     steps = plan(settings)
     budget = Budget(settings["seconds"], sum(_weight(mine) for _, mine in by_engine(steps)))
     run = _Run(settings, budget, tell)
-    for engine, mine in by_engine(steps):
-        run.measure_engine(engine, mine)
+    with cores.awake():
+        for engine, mine in by_engine(steps):
+            run.measure_engine(engine, mine)
     tell(1.0, "", 0.0)
     kinds = {kind for some in PEERS.values() for kind in some}
     return {
