@@ -18,7 +18,8 @@ MICROS = 1_000_000
 TOMBSTONE_MILLIS = 300_000
 LONGEST_TTL = 86_400.0  # what a record outlives its last token by, at least (S19)
 TERMS = 9  # fields of a claim that are its terms
-RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"  # the last words of a release: linger, owner
+
+_RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
 
 
 def check_rules(max_ttl: float, on_clock_step: str) -> None:
@@ -32,7 +33,8 @@ def check_rules(max_ttl: float, on_clock_step: str) -> None:
 def load_script(name: str, queue: str = "granting") -> Script:
     """Return a script: the clock, the verb's shortcut, the record, its queue, the verb itself."""
     folder = files(__package__) / "scripts" / "redis"
-    parts = [folder / f"{part}.lua" for part in ("clock", f"{name}_alone", "record", queue, name)]
+    names = (f"{name}_sure", "clock", f"{name}_alone", "record", queue, name)
+    parts = [folder / f"{part}.lua" for part in names]
     return Script(name, "\n".join(part.read_text("utf-8") for part in parts if part.is_file()))
 
 
@@ -67,10 +69,22 @@ def claim_text(claim: Claim, channel: str) -> str:
     return f"{claim.mode.value} {channel} {path_text(claim.path)} {rest}"
 
 
-def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str | int, ...]:
-    """Return kind and limit, TTL, the counts of a record that only this claim holds, the text."""
+def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str, str]:
+    """Return the summary (`m`) of a record that only this claim holds, and TTL and text of it."""
     counts = "0 0 1 0" if path != NO_PATH else "1 1 0 0" if mode == "X" else "1 0 0 0"
-    return (f"{claim.family.value} {claim.limit}", micros(claim.ttl), counts, text)
+    return f"{claim.family.value} {claim.limit} 0 1 {counts}", f"{micros(claim.ttl)} {text}"
+
+
+def release_tail(owner: str, linger: float, sure: bool) -> bytes:
+    """Return the last words of a release: linger, owner. `sure`: the holder still relies on it."""
+    who = owner.encode()
+    pause = b"sure" if sure and not linger else b"%d" % micros(linger)
+    return _RELEASE_TAIL % (len(pause), pause, len(who), who)
+
+
+def granted(answer: Reply) -> bool:
+    """Say whether a claim or a vote was granted: the time alone says so, a list may."""
+    return type(answer) is int or (type(answer) is list and answer[0] == b"granted")
 
 
 def read_holder(now: int, token: bytes, expires: bytes, rest: bytes) -> Holder:

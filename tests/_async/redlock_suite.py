@@ -105,10 +105,14 @@ class AsyncRedlockSuite(AsyncBase):
         """Return the key of a record on the servers."""
         return "{" + record_key(self.namespace, encode(name)) + "}"
 
+    @property
+    def roster_key(self) -> str:
+        """The key of the rosters."""
+        return "{" + record_key(self.namespace, "").rstrip("/") + "}:roster"
+
     def roster(self, number: int) -> dict[str, str]:
         """Return the roster of a node."""
-        key = "{" + record_key(self.namespace, "").rstrip("/") + "}:roster"
-        found: list[str] = self.servers[number].command("HGETALL", key)
+        found: list[str] = self.servers[number].command("HGETALL", self.roster_key)
         return dict(zip(found[::2], found[1::2], strict=True))
 
     def tokens_at(self, number: int, name: str) -> dict[str, int]:

@@ -34,6 +34,21 @@ class TestRequests(AsyncRedisSuite):
         assert len(links) == 1
         assert len(self.links("pubsub")) == 1
 
+    async def test_a_pair_is_five_calls_inside_scripts(self) -> None:
+        """A lock that nobody else wants: the time, a look and a write to take it, and a look and a
+        write to give it back, also after a renewal."""
+        await self.cycle(self.client)
+        self.server.command("CONFIG", "RESETSTAT")
+        for _ in range(PAIRS):
+            await self.cycle(self.client)
+        found = {name: self.calls(name) for name in ("time", "hmget", "hset", "hdel")}
+        assert found == {"time": PAIRS, "hmget": 2 * PAIRS, "hset": PAIRS, "hdel": PAIRS}
+        lease = await self.take(self.client.lock("x"))
+        await lease.extend()
+        self.server.command("CONFIG", "RESETSTAT")
+        assert await lease.release() is True
+        assert self.calls("time") == 0
+
     async def test_a_hand_over_is_two_requests_each(self) -> None:
         """Whoever waits asks once and releases once: the grant comes by itself."""
         await self.cycle(self.client)

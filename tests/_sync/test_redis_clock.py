@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.model import Reason
+from holdfast._concurrency import sleep
+from holdfast.model import Grant, Reason
 from holdfast.testing.redis_harness import RedisHarness
 from holdfast.testing.running import elapsed
 from holdfast.testing.servers import need
@@ -94,6 +95,26 @@ class TestClock(RedisSuite):
         second = waiter.result()
         assert second.token > lease.token
         assert second.release() is True
+
+    def test_forward_while_nobody_waits(self) -> None:
+        """A holder that still relies on a lock which the server thinks is over gives it back as its
+        own, if nobody has come meanwhile; what is over by its own clock it does not."""
+        lease = self.take(self.client.lock("x", ttl=LONG))
+        claim = self.claim("y", ttl=0.3)
+        assert isinstance(self.client.engine.claim(claim, 5.0), Grant)
+        self.server.step_clock(HOUR)
+        assert lease.release() is True
+        assert self.cycle(self.client) > lease.token
+        sleep(0.35)
+        assert self.client.engine.release(claim, 5.0) is False
+
+    def test_records_outlive_their_last_token_by_a_day(self) -> None:
+        """However the days fall: a floor forgotten any earlier could repeat a token (S19)."""
+        for hours in range(0, 60, 5):
+            self.server.step_clock(hours * HOUR)
+            self.cycle(self.client)
+            left = self.server.command("TTL", self.key("x"))
+            assert 24 * HOUR < left <= 48 * HOUR + 1
 
     def test_back_keeps_nobody_for_longer_than_its_ttl(self) -> None:
         """A dead holder's lock is free about one TTL after the step, not an hour later."""

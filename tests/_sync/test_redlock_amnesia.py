@@ -40,6 +40,35 @@ class TestAmnesia(RedlockSuite):
         """Return for how many seconds more a node says that it grants nothing."""
         return (int(self.roster(number)["until"]) - self.now(number)) / 1e6
 
+    def test_a_known_name_is_five_calls_inside_scripts(self) -> None:
+        """On each node the time, a look and a write to take it, a look and a write to give it back:
+        a record that was granted before in this run needs no look at the roster."""
+        client = self.patient()
+        self.cycle(client)
+        self.forget_calls()
+        self.cycle(client)
+        for number in ALL:
+            found = [self.calls(number, name) for name in ("time", "hmget", "hset", "hdel")]
+            assert found == [1, 2, 1, 1]
+
+    def test_a_record_that_is_there_was_not_forgotten(self) -> None:
+        """A node that has lost its roster and nothing else goes on with the names it knows, and
+        grants no others for max_ttl; of an earlier run it knows none."""
+        client = self.brief()
+        self.cycle(client)
+        self.servers[0].command("DEL", self.roster_key)
+        held = self.take(client.lock("x"))
+        assert self.seats("x") == [*ALL]
+        assert held.release() is True
+        other = self.take(client.lock("y"))
+        assert self.seats("y") == [1, 2, 3, 4]
+        assert 0 < self.out(0) <= OUT
+        assert other.release() is True
+        self.servers[1].restart(keep_data=True)
+        again = self.take(client.lock("x"))
+        assert 1 not in self.seats("x")
+        assert again.release() is True
+
     @pytest.mark.parametrize("way", ["flushed", "restarted", "restarted with an old copy"])
     def test_nobody_gets_what_a_node_forgot(self, way: str) -> None:
         """A lock on a bare majority of which one forgets is not given twice, though two nodes that

@@ -28,6 +28,7 @@ from ..redis_link import (
     forgotten,
     pack,
 )
+from ..redis_record import granted
 from ..server_clock import ServerClock
 from .engine import Report
 
@@ -78,11 +79,11 @@ class AsyncRedisNode:
     ) -> Reply:
         """Run a script that was packed before, finished by its last words.
 
-        With `sent`, the server's time is compared: it is in the answer, at `time_at`.
+        With `sent`, the server's time is compared: it is the answer, or in it, at `time_at`.
         """
         try:
             reply = await self.link.call(template.head + tail, timeout)
-            if type(reply) is not list:
+            if type(reply) is not int and type(reply) is not list:
                 if forgotten(reply):
                     reply = await self.link.call(template.in_full() + tail, timeout)
                 reply = self._checked(reply)
@@ -91,7 +92,8 @@ class AsyncRedisNode:
             raise
         if time_at >= 0:
             received = self._clock()
-            step = self.clock.observe(sent, received, reply[time_at])
+            theirs = reply if type(reply) is int else reply[time_at]
+            step = self.clock.observe(sent, received, theirs)
             if step:
                 self._stepped(step, received)
             if received >= self._sign_at:
@@ -106,7 +108,7 @@ class AsyncRedisNode:
 
         def follow(reply: Reply) -> bytes:
             # On the same connection: WAIT is about what was written there.
-            return wait if type(reply) is list and reply[0] == b"granted" else b""
+            return wait if granted(reply) else b""
 
         try:
             reply, count = await self._slow_link.call(template.head + tail, timeout, follow)

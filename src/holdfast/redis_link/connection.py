@@ -25,7 +25,7 @@ from .settings import Settings
 from .wire import Greeting, Reply, hello, read_greeting
 
 CHUNK = 65536
-SMALL = 2048  # most replies; room for more costs time even if it stays empty
+SMALL = 400  # most replies; room for more costs time even if it stays empty
 KERNEL_TIMEOUTS = sys.platform == "linux"  # a time-out without a poll() before every recv()
 NEAR, FAIR = 0.9, 0.95  # how exactly a time-out is kept, for the sake of not setting it each time
 SEND_MOST = 5.0  # seconds that the first request of a connection may take to leave
@@ -209,19 +209,22 @@ class Connection:
             self.reply = error
 
     def finish(self) -> Reply:
-        """Wait for the reply, but not for the second half of one: then it is False."""
-        if self.reply is False:
-            try:
-                data = self.socket.recv(SMALL)
-                if not data:
-                    raise ConnectionError(CLOSED)
-                self.reader.feed(data)
-                self.reply = self.reader.gets()
-            except (BlockingIOError, TimeoutError):
-                pass
-            except OSError as error:
-                self.reply = error
-        return self.reply
+        """Wait for the reply, but not for the second half of one; False if it is not there, or if
+        there is an error instead, as `reply`."""
+        if self.reply is not False:
+            return False  # it could not even be sent
+        try:
+            data = self.socket.recv(SMALL)
+            if not data:
+                raise ConnectionError(CLOSED)
+            self.reader.feed(data)
+            self.reply = reply = self.reader.gets()
+        except (BlockingIOError, TimeoutError):
+            return False
+        except OSError as error:
+            self.reply = error
+            return False
+        return reply
 
     def set_timeout(self, timeout: float) -> None:
         """Let the socket wait that long at most."""

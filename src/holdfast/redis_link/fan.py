@@ -54,16 +54,14 @@ def fan_out(links: Sequence[Link], requests: Sequence[bytes], timeout: float) ->
         before = started
         for link, connection in zip(links, taken, strict=True):
             if connection is None or connection.finish() is False:
-                break
+                return _patiently(links, requests, taken, started + timeout, timeout)
             now = time.monotonic()
             if now - before > AT_ONCE or now - started < link.latency:
                 link.latency = now - started  # else it was there before, who knows for how long
             connection.used = before = now
             answers.append(connection.reply)
             if now > patient:
-                break
-        if len(answers) < len(links) or any(isinstance(one, OSError) for one in answers):
-            return _patiently(links, requests, taken, started + timeout, timeout)
+                return _patiently(links, requests, taken, started + timeout, timeout)
     except BaseException:
         for connection in taken:
             if connection is not None:

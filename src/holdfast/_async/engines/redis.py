@@ -34,7 +34,6 @@ from ...model import (
 )
 from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
-    RELEASE_TAIL,
     TERMS,
     TOMBSTONE_MILLIS,
     check_rules,
@@ -47,6 +46,7 @@ from ...redis_record import (
     path_text,
     read_holder,
     read_snapshot,
+    release_tail,
     scan_pattern,
 )
 from ...rules import pushed_validity, recheck_in, validity
@@ -133,6 +133,7 @@ class AsyncRedisEngine(AsyncEngine):
         self.node.report = self._report
         self._link = self.node.link
         self._inbox = AsyncInbox()
+        self._until: dict[str, float] = {}  # owner -> when what it was granted is over
         self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
         self._channel = f"holdfast:{token_hex(8)}"
         self._reader: AsyncReader | None = None
@@ -152,17 +153,20 @@ class AsyncRedisEngine(AsyncEngine):
             self._inbox.slots[claim.owner] = None  # pushes may come from now on
         sent = self._clock()
         reply = await self._claim_once(claim, sent, left)
-        if reply[0] == b"late":  # by what we knew of the server's clock; we know better now
+        if type(reply) is not int and reply[0] == b"late":
+            # By what we knew of the server's clock; we know better now.
             left -= self._clock() - sent
             sent = self._clock()
             reply = await self._claim_once(claim, sent, left)
-        kind = reply[0]
-        if kind == b"granted":
+        if type(reply) is int or reply[0] == b"granted":
             if claim.queue:
                 self._inbox.slots.pop(claim.owner, None)
                 if self._anchors:
                     self._anchors.pop(claim.owner, None)
-            return tuple.__new__(Grant, (reply[2], validity(sent, claim.ttl)))
+            token = reply if type(reply) is int else reply[2]
+            until = self._until[claim.owner] = validity(sent, claim.ttl)
+            return tuple.__new__(Grant, (token, until))
+        kind = reply[0]
         if kind == b"busy":
             return self._busy(claim, sent, reply)
         if kind == b"mismatch":
@@ -192,7 +196,8 @@ class AsyncRedisEngine(AsyncEngine):
             # While the server waits for replicas, renewals wait behind it: not for long.
             patience = min(timeout / 2, claim.ttl / 6, 1.0)
             reply = await node.ask_with_replicas(self.replicas, patience, template, tail, timeout)
-            node.observe(sent, reply[1], self._clock())
+            theirs = reply if type(reply) is int else reply[1]
+            node.observe(sent, theirs, self._clock())
         if sent < node.out_until:  # since this very answer
             raise node.kept_out(sent)
         return reply
@@ -205,7 +210,7 @@ class AsyncRedisEngine(AsyncEngine):
         words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
         packed = self._packed[claim[:TERMS]] = (
             Template(CLAIM, 3, 2, *keys, *words),
-            Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
+            Template(RELEASE, 2, 2, *keys, *words, TOMBSTONE_MILLIS),
         )
         return packed
 
@@ -243,21 +248,26 @@ class AsyncRedisEngine(AsyncEngine):
         left = timeout - (sent - started)
         reply = await self.node.run(RENEW, left, len(keys), *keys, *values)
         self.node.observe(sent, reply[0], self._clock())
-        return [
-            Renewal(Outcome.RENEWED, validity(sent, claim.ttl))
-            if found == 1
-            else Renewal(Outcome.LOST, reason=Reason.STOLEN if found == 2 else Reason.EXPIRED)
-            for claim, found in zip(claims, reply[1:], strict=True)
-        ]
+        renewals: list[Renewal] = []
+        for claim, found in zip(claims, reply[1:], strict=True):
+            if found == 1:
+                until = self._until[claim.owner] = validity(sent, claim.ttl)
+                renewals.append(Renewal(Outcome.RENEWED, until))
+            else:
+                self._until.pop(claim.owner, None)
+                reason = Reason.STOLEN if found == 2 else Reason.EXPIRED
+                renewals.append(Renewal(Outcome.LOST, reason=reason))
+        return renewals
 
     async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See AsyncEngine."""
         if self._inbox.slots:
             self._forget(claim.owner)
         template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1]
-        owner, pause = claim.owner.encode(), b"%d" % micros(linger) if linger else b"0"
-        tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
-        return bool((await self.node.ask(template, tail, timeout))[0])
+        sure = self._until.pop(claim.owner, 0.0) > self._clock()
+        tail = release_tail(claim.owner, linger, sure)
+        answer = await self.node.ask(template, tail, timeout)
+        return type(answer) is int or bool(answer[0])
 
     async def inspect(self, key: str, timeout: float) -> Snapshot:
         """See AsyncEngine."""
@@ -331,6 +341,7 @@ class AsyncRedisEngine(AsyncEngine):
                 )
             self._inbox.deliver(owner, Grant(token, until))
         elif kind == "lost" and self._notice is not None:
+            self._until.pop(owner, None)
             self._notice(owner, Reason(rest[0]))
 
     def _deaf(self) -> None:

@@ -9,7 +9,8 @@ from ...errors import EngineUnavailable
 from ...model import Entry, Family, Mode, Snapshot
 from ...redis_link import Reply, afan_out, pack
 from ...redis_record import key_in, keys_of, load_script, read_snapshot, scan_pattern
-from .redlock_nodes import AsyncRedlockNodes, is_answer, question
+from .redlock_nodes import AsyncRedlockNodes, is_answer
+from .redlock_question import question
 
 INSPECT = load_script("inspect", "hinting")
 SCAN = 500

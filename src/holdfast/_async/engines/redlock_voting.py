@@ -18,7 +18,6 @@ from ...lock_table import mismatch
 from ...model import Claim, Family, Grant, Queued
 from ...redis_link import Reply, Template
 from ...redis_record import (
-    RELEASE_TAIL,
     TERMS,
     TOMBSTONE_MILLIS,
     claim_text,
@@ -27,35 +26,40 @@ from ...redis_record import (
     load_script,
     micros,
     path_text,
+    release_tail,
 )
 from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, unanimous
 from ...rules import backoff, recheck_in, validity
-from .redlock_nodes import DEADLINE, AsyncRedlockNode, AsyncRedlockNodes, Question
-from .redlock_nodes import question as ask_once
+from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes
+from .redlock_question import DEADLINE, Question
+from .redlock_question import question as ask_once
 from .redlock_roster import disagree, enrol, roster_key
 
 VOTE = load_script("vote", "hinting")
 YIELD = load_script("yield", "hinting")
 RELEASE = load_script("release", "hinting")
 
-# The last words of a vote: owner, queue?, proposed token, ticket, the node's run, wanted until.
+# The last words of a vote: owner, queue?, proposed token, ticket; then, for each node, what its
+# roster must say, and wanted until.
 VOTE_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n$16\r\n%016d\r\n"
 LOOK_AGAIN = 1.0  # seconds after which the nodes' clocks are compared again
 ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
 LATE = 2  # node time-outs after which a vote is not wanted any more
 POLL = 1.0  # seconds after which a waiter asks again, hint or no hint
 REMEMBERED = 1000
+NO_VOTES = Tally()  # before the first round
 
 
 class Attempt:
     """What all nodes must be told alike about one owner."""
 
-    __slots__ = ("failures", "proposed", "slot", "spared", "ticket", "token")
+    __slots__ = ("failures", "proposed", "slot", "spared", "ticket", "token", "until")
 
     def __init__(self, ticket: int, slot: int) -> None:
         self.ticket = ticket  # its place in every node's queue
         self.slot = slot  # which permit of a semaphore it wants
         self.token = 0  # what a majority granted
+        self.until = 0.0  # and when it is over
         self.proposed = 0  # the highest so far: each is above it, so nodes can tell late copies
         self.spared: frozenset[int] | None = None  # nodes that were never asked for it
         self.failures = 0
@@ -94,12 +98,13 @@ class AsyncVoting:
         """Ask all nodes, again with what they say if that may help."""
         started = sent = self._clock()
         attempt = self.attempts.get(claim.owner)
+        proposal = self._propose(claim.key, sent)
         if attempt is None:
-            slot = int(dice.chance() * claim.limit)
-            attempt = self.attempts[claim.owner] = Attempt(self._propose(claim.key, sent), slot)
-        tally, left = Tally(), timeout
+            slot = int(dice.chance() * claim.limit) if claim.limit else 0
+            attempt = self.attempts[claim.owner] = Attempt(proposal, slot)
+        tally, left = NO_VOTES, timeout
         for _ in range(ROUNDS):
-            proposal = attempt.token or max(self._propose(claim.key, sent), attempt.proposed + 1)
+            proposal = attempt.token or max(proposal, attempt.proposed + 1)
             attempt.proposed = proposal
             answers = await self._vote(claim, attempt, proposal, sent, left)
             not_after = validity(sent, claim.ttl)
@@ -119,6 +124,7 @@ class AsyncVoting:
             left = timeout - (sent - started)
             if left <= 0:
                 break
+            proposal = self._propose(claim.key, sent)
         await self._yield(claim, attempt, tally)
         raise OutcomeUnknown(
             f"{self._nodes.location} came to no decision about {claim.name!r} in time.",
@@ -127,7 +133,7 @@ class AsyncVoting:
         )
 
     def _won(self, claim: Claim, attempt: Attempt, token: int, not_after: float) -> Grant:
-        attempt.token, attempt.failures = token, 0
+        attempt.token, attempt.until, attempt.failures = token, not_after, 0
         self._remember_floor(claim.key, token)
         return Grant(token, not_after)
 
@@ -139,7 +145,7 @@ class AsyncVoting:
         end = sent + min(left, LATE * patience)
 
         def tail_for(node: AsyncRedlockNode) -> bytes:
-            return tail + node.run_word + DEADLINE % node.clock.latest(end)
+            return tail + node.terms_word + DEADLINE % node.clock.latest(end)
 
         question = Question(self._templates(claim, attempt.slot)[0], tail_for)
         nodes = self._nodes
@@ -184,7 +190,7 @@ class AsyncVoting:
         if tally.late or len(tally.granted) + len(tally.floors) >= nodes.quorum:
             return None  # clocks and floors are known now
         if len(tally.mismatches) >= nodes.blocking:
-            await nodes.ask(self.release_question(claim, 0.0), self.patience(claim.ttl, math.inf))
+            await nodes.ask(self.release_question(claim), self.patience(claim.ttl, math.inf))
             self.attempts.pop(claim.owner, None)
             family, limit = tally.mismatches[0]
             text = mismatch(claim, Family(family.decode()), limit)
@@ -211,7 +217,7 @@ class AsyncVoting:
         which = [self._nodes.all[number] for number in (*tally.granted, *tally.unsure)]
         if not which:
             return
-        question = self.release_question(claim, 0.0)
+        question = self.release_question(claim)
         if claim.queue:
             values = (claim.owner, micros(claim.ttl), self.text(claim), attempt.ticket)
             question = ask_once(YIELD, 2, *keys_of(claim.key), *values, attempt.proposed)
@@ -270,11 +276,10 @@ class AsyncVoting:
             self._floors.clear()
         self._floors[key] = max(self._floors.get(key, 0), floor)
 
-    def release_question(self, claim: Claim, linger: float) -> Question:
-        """Return what ends a claim on a node."""
-        owner, pause = claim.owner.encode(), b"%d" % micros(linger)
-        tail = RELEASE_TAIL % (len(pause), pause, len(owner), owner)
-        return Question(self._templates(claim, 0)[1], tail)
+    def release_question(self, claim: Claim, linger: float = 0.0, sure: bool = False) -> Question:
+        """Return what ends a claim on a node; `sure`: its holder still relies on it."""
+        tail = release_tail(claim.owner, linger, sure)
+        return Question(self._templates(claim, 0)[1], tail, time_at=None)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""
@@ -289,11 +294,10 @@ class AsyncVoting:
                 self._packed.clear()
             keys, text = keys_of(claim.key), self.text(claim)
             where = seat(claim, slot)
-            kind, *rest = claim_words(claim, text, *where)
-            rules = (micros(self._max_ttl), len(self._nodes.all))
+            words = claim_words(claim, text, *where)
             found = self._packed[terms] = (
-                Template(VOTE, 6, 3, *keys, roster_key(claim.key), kind, *where, *rest, *rules),
-                Template(RELEASE, 2, 2, *keys, micros(claim.ttl), text, TOMBSTONE_MILLIS),
+                Template(VOTE, 6, 3, *keys, roster_key(claim.key), *words, " ".join(where)),
+                Template(RELEASE, 2, 2, *keys, *words, TOMBSTONE_MILLIS),
             )
         return found
 

@@ -36,14 +36,8 @@ from ...rules import validity
 from ..engine import Engine, Notice, Report
 from ..inbox import Inbox
 from .redlock_look import SCAN, look, names
-from .redlock_nodes import (
-    DEADLINE,
-    RedlockNode,
-    RedlockNodes,
-    Question,
-    is_answer,
-    question,
-)
+from .redlock_nodes import RedlockNode, RedlockNodes, is_answer
+from .redlock_question import DEADLINE, Question, question
 from .redlock_roster import roster_key
 from .redlock_voting import Voting, seat
 
@@ -136,7 +130,7 @@ class RedlockEngine(Engine):
         if not self._ready:
             self._get_ready(self._voting.patience(claim.ttl, timeout))
         if claim.queue:
-            self._inbox.expect(claim.owner)
+            self._inbox.slots[claim.owner] = None  # pushes may come from now on
             self._hints[claim.owner] = set()
         answer = self._voting.claim(claim, timeout)
         if isinstance(answer, Grant):
@@ -211,7 +205,11 @@ class RedlockEngine(Engine):
         for number, claim in enumerate(claims, 1):
             found = Counter(answer[number] for answer in heard)
             if found[1] >= self.quorum:
-                renewals.append(Renewal(Outcome.RENEWED, validity(sent, claim.ttl)))
+                renewed = Renewal(Outcome.RENEWED, validity(sent, claim.ttl))
+                renewals.append(renewed)
+                attempt = self._voting.attempts.get(claim.owner)
+                if attempt is not None:
+                    attempt.until = renewed.not_after
             elif found[0] + found[2] >= self._nodes.blocking:
                 reason = Reason.STOLEN if found[2] >= self._nodes.blocking else Reason.EXPIRED
                 renewals.append(Renewal(Outcome.LOST, reason=reason))
@@ -252,13 +250,15 @@ class RedlockEngine(Engine):
 
     def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:
         """See Engine."""
-        self._stop_waiting_for(claim.owner)
+        if self._hints:
+            self._stop_waiting_for(claim.owner)
         attempt = self._voting.attempts.pop(claim.owner, None)  # whatever the nodes say, it is over
         spared = attempt.spared or () if attempt is not None else ()
         patience = self._voting.patience(claim.ttl, timeout)
-        ending = self._voting.release_question(claim, linger)
+        sure = attempt is not None and attempt.until > self._clock()
+        ending = self._voting.release_question(claim, linger, sure)
         answers = self._nodes.ask(ending, patience, owed=claim.ttl, spared=spared)
-        heard = [bool(answer[0]) for answer in answers if is_answer(answer)]
+        heard = [type(one) is int or bool(one[0]) for one in answers if is_answer(one)]
         if sum(heard) >= self.quorum:
             return True
         if len(heard) - sum(heard) >= self._nodes.blocking:

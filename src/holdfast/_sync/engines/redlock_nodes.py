@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 from ... import events
 from ...clocks import Clock
@@ -20,50 +20,20 @@ from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
 from ...redis_link import (
     Greeting,
     Reply,
-    Script,
     Settings,
-    Template,
     fan_out,
     check,
     forgotten,
     pack,
 )
+from ...redis_record import micros
 from ..redis_node import RedisNode
+from .redlock_question import Question, packed_word
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
 OWED_MOST = 1000
-DEADLINE = b"$16\r\n%016d\r\n"  # until when a question counts, by the node's clock
 PAID_AT_ONCE = 20  # debts, so that nobody waits long for those of others
-
-
-class Question:
-    """A script call, the same for every node but for its last words."""
-
-    __slots__ = ("_tail", "_template", "time_at")
-
-    def __init__(
-        self,
-        template: Template,
-        tail: Callable[[RedlockNode], bytes] | bytes = b"",
-        time_at: int = 1,
-    ) -> None:
-        self._template = template
-        self._tail = tail
-        self.time_at = time_at  # where in the answer the node's time is
-
-    def requests(self, nodes: Sequence[RedlockNode], in_full: bool = False) -> list[bytes]:
-        """Return what to send to each node."""
-        head = self._template.in_full() if in_full else self._template.head
-        tail = self._tail
-        if isinstance(tail, bytes):
-            return [head + tail] * len(nodes)
-        return [head + tail(node) for node in nodes]
-
-
-def question(script: Script, keys: int, *values: Any, time_at: int = 1) -> Question:
-    """Return a question that is asked once, and of all nodes alike."""
-    return Question(Template(script, 0, keys, *values), time_at=time_at)
 
 
 class RedlockNode(RedisNode):
@@ -77,6 +47,8 @@ class RedlockNode(RedisNode):
         self.greeted_at = 0.0
         self.changed_at = -math.inf  # when it was last found to be another run than before
         self.run_word = b"$0\r\n\r\n"  # its run id, packed
+        self.terms_word = b"$0\r\n\r\n"  # what its roster must say: max_ttl, nodes, its run id
+        self.companions = 0  # how many nodes there are in all
         self.on_new: Callable[[], None] = lambda: None
         self._failures = 0
         self._away_until = 0.0
@@ -87,10 +59,11 @@ class RedlockNode(RedisNode):
     def _greeted(self, greeting: Greeting, sent: float, received: float) -> None:
         super()._greeted(greeting, sent, received)
         self.greeted_at = received
-        run = greeting.run_id.encode()
-        word = b"$%d\r\n%b\r\n" % (len(run), run)
+        word = packed_word(greeting.run_id)
         if word != self.run_word:
             self.run_word, self.changed_at = word, received
+        terms = f"{micros(self._max_ttl)} {self.companions} {greeting.run_id}"
+        self.terms_word = packed_word(terms)
         self.on_new()
 
     def uptime(self) -> float:
@@ -154,9 +127,13 @@ class RedlockNode(RedisNode):
             self.report(events.NodeFailed, node=self.location, error=str(error))
 
 
-def is_answer(answer: Reply) -> TypeGuard[list[Any]]:
+def is_answer(answer: Reply) -> bool:
     """Say whether a node answered, whatever it said."""
-    return type(answer) is list
+    return type(answer) is int or type(answer) is list
+
+
+def _time_in(answer: Reply, time_at: int) -> int:
+    return answer if type(answer) is int else answer[time_at]
 
 
 class RedlockNodes:
@@ -173,7 +150,7 @@ class RedlockNodes:
         self._impostor: NotSupported | None = None  # what is no independent server, and why
         self._trouble = True  # until all have answered
         for number, node in enumerate(self.all):
-            node.number = number
+            node.number, node.companions = number, len(self.all)
             node.on_new = self._has_news
 
     def _has_news(self) -> None:
@@ -218,14 +195,16 @@ class RedlockNodes:
         sent = self._clock()
         answers = fan_out(self._links, question.requests(self.all), timeout)
         received = self._clock()
+        time_at = question.time_at
         for node, answer in zip(self.all, answers, strict=True):
-            if type(answer) is not list:
+            if type(answer) is not int and type(answer) is not list:
                 self._trouble = True
                 answers = self._sort(question, timeout, self.all, answers, sent)
                 if owed:
                     self._owe(question, self.all, answers, owed, spared)
                 return answers
-            node.observe(sent, answer[question.time_at], received)
+            if time_at is not None:
+                node.observe(sent, _time_in(answer, time_at), received)
         if self._unchecked:  # somebody was connected to anew
             return self._without_impostors(answers)
         return answers
@@ -292,8 +271,8 @@ class RedlockNodes:
         result: list[Reply] = [None] * len(self.all)
         for node, answer in zip(nodes, answers, strict=True):
             result[node.number] = answer = self.note(node, answer, timeout)
-            if is_answer(answer):
-                node.observe(sent, answer[question.time_at], self._clock())
+            if is_answer(answer) and question.time_at is not None:
+                node.observe(sent, _time_in(answer, question.time_at), self._clock())
         return self._without_impostors(result)
 
     def _tell_in_full(

@@ -1,18 +1,18 @@
 -- Enter, or take a place in the queue, or say who is in the way. Never waits.
 --
 -- KEYS  record, queue
--- ARGV  "kind limit", ttl, the counts if alone, "mode channel path rest", owner, queue?,
---       wanted until
--- Gives {"granted", time, token} or {"busy", time, position, holder's text} or {"late", time} or
+-- ARGV  what `m` says if it is alone, "ttl mode channel path rest", owner, queue?, wanted until
+-- Gives the time, which is the token, or {"granted", time, token} or {"busy", time, position, holder's text} or {"late", time} or
 -- {"barred", time} or {"mismatch", time, kind, limit}.
 -- Rule 1 (S6): a copy that comes when nobody wants it any more, or after its own release, is refused.
 -- Rule 2: an owner that is inside gets the same token and a full TTL, never less than it has.
 -- Rule 3: an owner in the queue keeps its place.
 
-local ttl, text, owner = tonumber(ARGV[2]), ARGV[4], ARGV[5]
-local mode, channel, path, rest = string.match(text, '^(%u) (%S+) (%S+) (.*)$')
-local kind, limit = string.match(ARGV[1], '^(%a+) (%d+)$')
-if now > tonumber(ARGV[7]) then return { 'late', now } end
+local owner = ARGV[3]
+local ttl, mode, channel, path, rest = string.match(ARGV[2], '^(%d+) (%u) (%S+) (%S+) (.*)$')
+local kind, limit = string.match(ARGV[1], '^(%a+) (%d+) ')
+ttl = tonumber(ttl)
+if now > tonumber(ARGV[5]) then return { 'late', now } end
 
 local r = open(KEYS[1], KEYS[2], owner, seen)
 if barred(r, owner) then return { 'barred', now } end
@@ -48,11 +48,11 @@ elseif r.kind ~= kind or r.limit ~= tonumber(limit) then
   return { 'mismatch', now, r.kind, r.limit }
 end
 
-local member = owner .. ' ' .. ARGV[2] .. ' ' .. text
+local member = owner .. ' ' .. ARGV[2]
 local claim = {
   owner = owner, ttl = ttl, mode = mode, channel = channel, path = path, rest = rest,
 }
-local queue, room, waits, added = ARGV[6] == '1', alone, false, false
+local queue, room, waits, added = ARGV[4] == '1', alone, false, false
 if r.waiting > 0 and not alone then
   if r.kind == 'tree' then
     waits = redis.call('ZSCORE', r.queue, member)

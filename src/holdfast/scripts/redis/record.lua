@@ -1,19 +1,20 @@
 -- The record of one lock name. A script is clock.lua, then the verb's shortcut for a name that
--- nobody else uses (*_alone.lua), then this file, then what the queue does (granting.lua on a server
--- of its own, hinting.lua on a Redlock node), then the verb's own file.
+-- nobody else uses (*_alone.lua; *_sure.lua before the clock), then this file, then what the queue
+-- does (granting.lua on a server of its own, hinting.lua on a Redlock node), then the verb's own file.
 --
 -- A record is a hash and a queue; both carry the same hash tag, so they share a slot:
 --   {key}    f       floor: the highest token ever given under this name
 --            m       "kind limit last soonest plain exclusive pathed waiting": only while anybody
 --                    holds or waits
---            k       until when the hash need not be told to live longer
 --            b       until when there may be tombstones
+--            r       on a Redlock node: "max_ttl nodes run" of the roster under which it was last
+--                    granted, while there are no tombstones
 --            <owner> "token from since revision lingering ttl mode channel path rest": a holder,
 --                    whose time is over at from + ttl
 --   {key}:q  a sorted set of "owner ttl mode channel path rest", scored by the time of arrival
 --   {key}:x:<owner>  a tombstone: this owner let go before its claim came
 -- Times are microseconds of this server's clock. `path` is "." for none. `rest` is for people.
--- In `m`: no holder's time is over before `soonest`; `plain` holders have no path, `exclusive` of
+-- In `m`: no holder's time is over before `soonest` (1: nobody has looked yet); `plain` holders have no path, `exclusive` of
 -- them are X, `pathed` ones have a path; so many are `waiting`, the `last` of them since then.
 --
 -- Rule 1 (S3, S4): X conflicts with all, S with X, where one path is a prefix of the other. A claim
@@ -22,7 +23,7 @@
 -- Rule 2: a verb first settles the record: holders whose time is over go, waiters move up.
 -- Rule 3 (S18): a token is max(floor + 1, clock), minted with the grant.
 -- Rule 4 (S19): the hash outlives the token's own time by one to two days; from then on the clock
---   alone keeps tokens rising.
+--   alone keeps tokens rising. It is told so by the first token of a day.
 -- Rule 5: a server without memory left refuses a script's first write if it needs some. Wherever a
 --   lock is renewed or given back, the first write is one that needs none.
 
@@ -37,11 +38,12 @@ local function int(number)
 end
 
 local function open(key, queue, owner, seen)
-  local found = seen or redis.call('HMGET', key, 'f', 'm', 'b', 'k', owner)
-  if seen then found[5] = redis.call('HGET', key, owner) end
+  local found = seen or redis.call('HMGET', key, 'f', 'm', 'b', owner)
+  if seen then found[4] = redis.call('HGET', key, owner) end
+  local floor = tonumber(found[1] or 0)
   local r = {
-    key = key, queue = queue, floor = tonumber(found[1] or 0), buried = tonumber(found[3] or 0),
-    kept = tonumber(found[4] or 0), mine = found[5], soonest = 0, limit = 0, plain = 0, exclusive = 0, pathed = 0, waiting = 0,
+    key = key, queue = queue, floor = floor, before = floor, buried = tonumber(found[3] or 0),
+    mine = found[4], soonest = 0, limit = 0, plain = 0, exclusive = 0, pathed = 0, waiting = 0,
     last = 0,
     gone = {}, new = {}, seated = {},
   }
@@ -62,7 +64,7 @@ end
 
 local function bury(r, owner, millis)
   redis.call('SET', r.key .. ':x:' .. owner, '1', 'PX', millis)
-  redis.call('HSET', r.key, 'b', int(math.max(r.buried, now + millis * 1000)))
+  redis.call('HSET', r.key, 'b', int(math.max(r.buried, now + millis * 1000)), 'r', '')
   redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + 2 * DAY) / 1000)))
 end
 
@@ -219,13 +221,6 @@ local function keep(r)
   redis.call('PEXPIREAT', r.key, int(math.floor((math.max(r.floor, now) + 2 * DAY) / 1000)))
 end
 
-local function keep_if_needed(r)
-  if r.floor >= r.kept then
-    keep(r)
-    redis.call('HSET', r.key, 'k', int(r.floor + DAY))
-  end
-end
-
 -- Write what has changed; of a record that nobody needs, the floor is all that stays.
 local function commit(r)
   local gone, new = r.gone, r.new
@@ -243,5 +238,5 @@ local function commit(r)
   end
   in_batches('HDEL', r.key, gone)
   in_batches('HSET', r.key, new)
-  if #r.seated > 0 or r.raised then keep_if_needed(r) end
+  if r.before < r.floor - r.floor % DAY then keep(r) end
 end

@@ -1,12 +1,13 @@
 -- End a claim, whether it holds, waits or was never seen; whoever waits moves up.
 --
 -- KEYS  record, queue
--- ARGV  ttl, "mode channel path rest", life of a tombstone in milliseconds, linger, owner
--- Gives {1 = it held, time}.
+-- ARGV  what `m` says if it is alone, "ttl mode channel path rest", life of a tombstone in
+--       milliseconds, linger ("sure": none, and it was granted for longer than until now), owner
+-- Gives 1 if it held alone, else {1 = it held, time}.
 -- Rule 1 (S6): an owner nobody knows leaves a tombstone: its claim may still be on the way.
 -- Rule 2 (S31): with `linger` the seat stays taken, by nobody, for that long; a repeat changes nothing.
 
-local linger, owner = tonumber(ARGV[4]), ARGV[5]
+local linger, owner = tonumber(ARGV[4]) or 0, ARGV[5]
 local r = open(KEYS[1], KEYS[2], owner)
 local held = 0
 if r.mine then
@@ -17,12 +18,13 @@ if r.mine then
     mine.lingering, mine.ttl, mine.expires = true, linger, now + linger
     keep(r)
     write_holder(r, mine)
+    r.soonest = now  -- so that `m` is not what release_sure.lua looks for
   else
     drop(r, mine)
     move_up(r)
   end
   commit(r)
-elseif withdraw(r, owner .. ' ' .. ARGV[1] .. ' ' .. ARGV[2]) then
+elseif withdraw(r, owner .. ' ' .. ARGV[2]) then
   settle(r)
   move_up(r)
   commit(r)

@@ -1,29 +1,35 @@
 -- One node's answer to a Redlock claim: yes with the proposed token, or why not.
 --
 -- KEYS  record, queue, roster
--- ARGV  "kind limit", mode, path, ttl, the counts if alone, "mode channel path rest", max_ttl, nodes,
---       owner, queue?, proposed token, ticket, this server's run id, wanted until
--- Gives {"granted", time, token}, {"busy", time, position, floor, taken slots[, token, expires, rest]},
+-- ARGV  what `m` says if it is alone, "ttl mode channel path rest" of its place in the queue, "mode
+--       path" of its seat, owner, queue?, proposed token, ticket, "max_ttl nodes run" of the roster,
+--       wanted until
+-- Gives the time or {"granted", time, token}, {"busy", time, position, floor, taken slots[, token, expires, rest]},
 -- {"floor", time, floor}, {"ahead", time}, {"late", time}, {"barred", time},
 -- {"mismatch", time, kind, limit}, {"stranger", time}, {"roster", time, max_ttl, nodes} or
 -- {"quarantine", time, how long}.
 -- Rule 1 (S20): a token is accepted only above the floor, and not further than a minute ahead of the
 --   clock (of the floor, if that is ahead of the clock); then it is the floor.
 -- Rule 2 (S21): a node without a roster, or with one of an earlier run, may have forgotten what it
---   granted: it grants nothing.
+--   granted: it grants nothing. A record of this run that is still there was not forgotten.
 -- Rule 3 (S6): late copies and withdrawn owners are refused. An owner proposes ever higher tokens:
 --   what comes under a lower one than it holds is a copy of an earlier round.
 
 local MINUTE = 60000000
-local mode, path, ttl, text, owner = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[6], ARGV[9]
-local kind, limit = string.match(ARGV[1], '^(%a+) (%d+)$')
-local proposal, ticket = tonumber(ARGV[11]), tonumber(ARGV[12])
-if now > tonumber(ARGV[14]) then return { 'late', now } end
-if not roster[1] or roster[4] ~= ARGV[13] then return { 'stranger', now } end
-if roster[1] ~= ARGV[7] or roster[2] ~= ARGV[8] then
-  return { 'roster', now, roster[1], roster[2] }
+local owner, proposal, ticket = ARGV[4], tonumber(ARGV[6]), tonumber(ARGV[7])
+local ttl, channel, rest = string.match(ARGV[2], '^(%d+) %u (%S+) %S+ (.*)$')
+local mode, path = string.match(ARGV[3], '^(%u) (%S+)$')
+local kind, limit = string.match(ARGV[1], '^(%a+) (%d+) ')
+ttl = tonumber(ttl)
+if now > tonumber(ARGV[9]) then return { 'late', now } end
+if roster then
+  local max_ttl, nodes, run = string.match(ARGV[8], '^(%d+) (%d+) (.*)$')
+  if not roster[1] or roster[4] ~= run then return { 'stranger', now } end
+  if roster[1] ~= max_ttl or roster[2] ~= nodes then
+    return { 'roster', now, roster[1], roster[2] }
+  end
+  if tonumber(roster[3]) > now then return { 'quarantine', now, tonumber(roster[3]) - now } end
 end
-if tonumber(roster[3]) > now then return { 'quarantine', now, tonumber(roster[3]) - now } end
 
 local r = open(KEYS[1], KEYS[2], owner, seen)
 if barred(r, owner) then return { 'barred', now } end
@@ -75,7 +81,7 @@ elseif room then
   room = not conflicts(crowd, crowd.list, claim) and not conflicts(ahead, ahead.list, claim)
 end
 
-local member = owner .. ' ' .. ARGV[4] .. ' ' .. text
+local member = owner .. ' ' .. ARGV[2]
 if room then
   if proposal <= r.floor then
     if r.changed then commit(r) end
@@ -85,14 +91,18 @@ if room then
     if r.changed then commit(r) end
     return { 'ahead', now }
   end
-  claim.channel, claim.rest = string.match(text, '^%u (%S+) %S+ (.*)$')
+  claim.channel, claim.rest = channel, rest
   withdraw(r, member)
   seat(r, claim, proposal)
+  if roster and r.buried <= now then
+    r.new[#r.new + 1] = 'r'
+    r.new[#r.new + 1] = ARGV[8]
+  end
   commit(r)
   return { 'granted', now, proposal }
 end
 
-if ARGV[10] == '1' then enqueue(r, ARGV[12], member) end
+if ARGV[5] == '1' then enqueue(r, ARGV[7], member) end
 local position = redis.call('ZRANK', r.queue, member) or r.waiting
 local first, slots = nil, {}
 for _, h in ipairs(inside(r)) do
