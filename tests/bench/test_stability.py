@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from holdfast.bench.compare.budget import Budget
-from holdfast.bench.compare.stability import agree, close, measured
+from holdfast.bench.compare.stability import COUNTED, agree, believable, close, measured
 from tests.bench.documents import document, ratio
 
 
@@ -53,6 +53,16 @@ def test_what_is_rare_is_counted_over_all_rounds() -> None:
     rare = measured([0.0, 10.0, 0.0, 10.0], [10.0] * 4, sum, more=False, rare=True)
     assert rare is not None
     assert (rare.value, rare.halves, rare.stable) == (0.5, [1.0], False)
+
+
+def test_few_hand_overs_are_no_ratio() -> None:
+    """Unless one happens ten times as often as the other: that can be told from a few."""
+    assert believable(2.0, COUNTED, more=True)
+    assert believable(2.0, COUNTED, more=False)
+    assert not believable(2.0, COUNTED - 1, more=True)
+    assert believable(30.0, 5, more=True)
+    assert believable(0.01, 5, more=True)
+    assert not believable(0.01, 5, more=False), "how long a handful took says nothing"
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
     found["pairs/s"] = median(sample.rate for sample in samples)
     if any(sample.handovers or sample.holds for sample in samples):
         seconds = sum(sample.seconds for sample in samples)
-        found["hand-overs/s"] = sum(sample.handovers for sample in samples) / seconds
+        found["hand-overs/s"] = handovers(samples) / seconds
         found["at once"] = sum(sample.overlaps for sample in samples)
     if not all(math.isnan(sample.share) for sample in samples):
         found["share"] = median(sample.share for sample in samples) * 100
@@ -66,6 +66,11 @@ def figures_of(samples: Sequence[Sample]) -> dict[str, float]:
     for name in {name for sample in samples for name in sample.extra}:
         found[name] = median(sample.extra[name] for sample in samples if name in sample.extra)
     return found
+
+
+def handovers(samples: Sequence[Sample]) -> int:
+    """Return how often a lock went from one client to another."""
+    return sum(sample.handovers for sample in samples)
 
 
 def figure_of(samples: Sequence[Sample], figure: str) -> float:

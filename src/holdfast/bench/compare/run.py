@@ -17,13 +17,13 @@ from ..peers import PEERS
 from .budget import Budget
 from .crew import Crew
 from .document import VERSION, Document, Ratio, Row, Settings, number
-from .figures import FIGURES, fairness_of, figure_of, figures_of, histograms_of
+from .figures import FIGURES, fairness_of, figure_of, figures_of, handovers, histograms_of
 from .floors import FLOORS
 from .grounds import GROUNDS, NoGround, ground_of
 from .load import HOT
 from .machine import this_machine, versions
 from .ours import Ours
-from .stability import measured
+from .stability import believable, measured
 from .stage import Result, Stage
 from .steps import HOT_KEY, PAIR, Step, plan
 
@@ -187,6 +187,9 @@ def ratios_of(step: Step, results: Sequence[Result]) -> list[Ratio]:
             ratio = measured(ours.samples, other.samples, total, more=kind.more, rare=kind.rare)
             if other is ours or ratio is None:
                 continue
+            counted = min(handovers(ours.samples), handovers(other.samples))
+            if kind.rare and not believable(ratio.value, counted, more=kind.more):
+                continue  # the figures stand in their rows
             found.append(
                 {
                     "engine": step.engine,

@@ -12,6 +12,7 @@ from .document import Document, Ratio
 TOLERANCE = 0.15
 FAR = 10.0  # times: beyond that a ratio is told as "more than", and its digits say nothing
 ENOUGH = 0.8  # of the ratios of two runs must agree
+COUNTED = 200  # hand-overs whose rate two runs know within the tolerance, as a rule (√n of n)
 
 Round = TypeVar("Round")
 
@@ -33,6 +34,15 @@ def close(first: float, second: float) -> bool:
 def told(ratio: float) -> float:
     """Return a ratio as people are told it: ten times and a thousand times are both far."""
     return min(max(ratio, 1 / FAR), FAR) if ratio > 0 else ratio
+
+
+def believable(ratio: float, counted: int, *, more: bool) -> bool:
+    """Say whether a ratio of what happened `counted` times, on the rarer side, can be told.
+
+    How often something happens is far from how often something else does, however few there were;
+    how long it takes is not known from a few.
+    """
+    return counted >= COUNTED or (more and told(ratio) != ratio)
 
 
 def measured(

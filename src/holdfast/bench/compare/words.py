@@ -151,7 +151,8 @@ METHOD = (
     "Requests on time are an open loop: they come at a fixed rate, and each one's latency counts "
     "from when it should have begun, also when nobody was free to begin it. Nothing is omitted.",
     "Hand-overs are counted from one client to another; who takes a lock again that it has just "
-    "given back has not handed it over. One key with many clients is shared by several processes.",
+    "given back has not handed it over. Of fewer than 200 there is no ratio, unless they are ten "
+    "times as many or as few. One key with many clients is shared by several processes.",
     "If one process has all clients, it and the servers are kept on different cores. No core falls "
     "asleep between a request and its answer: a process of the lowest priority runs on each.",
 )
