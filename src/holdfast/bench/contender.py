@@ -96,7 +96,10 @@ def contend(make: MakeTurn, threads: int, key: str, warm: float, seconds: float)
         except Exception as error:
             problems.append(why_not(error))
 
-    workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    workers = [
+        threading.Thread(target=work, args=(number,), name=f"contender-{number}")
+        for number in range(threads)
+    ]
     for one in workers:
         one.start()
     for one in workers:

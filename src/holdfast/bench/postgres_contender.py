@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from secrets import token_hex
+from typing import Any
 
 import psycopg
 
@@ -48,12 +49,19 @@ def _holdfast(stack: ExitStack, url: str) -> MakeTurn:
 
 
 def _polling(stack: ExitStack, url: str) -> MakeTurn:
-    """Look, and look again after a while, on a connection per thread: the usual way."""
+    """Look, and look again after a while, on a connection per thread: the usual way.
+
+    Every round has threads of its own under the same names: they go on with the connections.
+    """
     mutex = threading.Lock()
+    connections: dict[str, psycopg.Connection[Any]] = {}
 
     def make(key: str) -> Turn:
+        name = threading.current_thread().name
         with mutex:
-            connection = stack.enter_context(psycopg.connect(url, autocommit=True))
+            if name not in connections:
+                connections[name] = stack.enter_context(psycopg.connect(url, autocommit=True))
+        connection = connections[name]
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(1)")
             connection.execute(TABLE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import MissingDriver
@@ -31,9 +31,11 @@ def on_servers(
         return [no_figure(what, str(error))]
 
 
-def apart(servers: Sequence[ServerProcess]) -> AbstractContextManager[str]:
-    """Keep servers and this process on different cores; give a note that says so."""
-    return cores.apart([server.pid for server in servers])
+@contextmanager
+def apart(servers: Sequence[ServerProcess]) -> Iterator[str]:
+    """Keep servers and this process on different cores, and these awake; give a note on that."""
+    with cores.awake(), cores.apart([server.pid for server in servers]) as note:
+        yield note
 
 
 def no_figure(what: str, why: str) -> Row:

@@ -8,7 +8,6 @@ import sys
 
 import click
 
-from ..bench import cores
 from ..bench.floor import FLOORS, Row
 
 
@@ -29,12 +28,9 @@ def floor(engines: tuple[str, ...], quick: bool, as_json: bool) -> None:
     rows: list[Row] = []
     for name in engines or tuple(FLOORS):
         steps = FLOORS[name](quick)
-        with (
-            cores.awake(),
-            click.progressbar(
-                length=len(steps), label=name, file=sys.stderr, hidden=as_json
-            ) as bar,
-        ):
+        with click.progressbar(
+            length=len(steps), label=name, file=sys.stderr, hidden=as_json
+        ) as bar:
             for step in steps:
                 rows.extend(step())
                 bar.update(1)

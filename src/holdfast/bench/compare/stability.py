@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from .document import Document, Ratio
 
 TOLERANCE = 0.15
+STEADY = 0.10  # halves share what lasts for longer than a round, so they must differ by less
 FAR = 10.0  # times: beyond that a ratio is told as "more than", and its digits say nothing
 ENOUGH = 0.8  # of the ratios of two runs must agree
 COUNTED = 200  # hand-overs whose rate two runs know within the tolerance, as a rule (√n of n)
@@ -25,10 +26,10 @@ class Measured(NamedTuple):
     stable: bool
 
 
-def close(first: float, second: float) -> bool:
+def close(first: float, second: float, tolerance: float = TOLERANCE) -> bool:
     """Say whether two ratios differ by no more than the tolerance, of the smaller one, as told."""
     low, high = sorted(told(one) for one in (first, second))
-    return low > 0 and high <= low * (1 + TOLERANCE) + 1e-9
+    return low > 0 and high <= low * (1 + tolerance) + 1e-9
 
 
 def told(ratio: float) -> float:
@@ -75,7 +76,7 @@ def measured(
     if min(len(ours), len(theirs)) < 2:
         return Measured(value, [value], stable=False)
     halves = [half for half in (beside(0, 2), beside(1, 2)) if math.isfinite(half)]
-    return Measured(value, halves, len(halves) == 2 and close(*halves))
+    return Measured(value, halves, len(halves) == 2 and close(halves[0], halves[1], STEADY))
 
 
 class Difference(NamedTuple):

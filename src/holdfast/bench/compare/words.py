@@ -143,7 +143,7 @@ METHOD = (
     "Every ratio is what ours costs divided by what the other costs, in the same run: below 1 ours "
     "is cheaper. Contestants alternate in rounds, and the median of the ratios of the rounds "
     "counts; hand-overs, of which a round may have few, count over all rounds together. A ratio "
-    "is marked unstable when the even and the odd rounds differ by more than 15 %.",
+    "is marked unstable when the even and the odd rounds differ by more than 10 %.",
     "Closed loops (all rows but those of requests on time): a client asks again as soon as it is "
     "done, so a slow answer delays the next question. Latencies count all that was begun in time, "
     "however late it was done; but a closed loop cannot show what those would have felt who came "
