@@ -41,6 +41,7 @@ def ratio(value: float, **fields: object) -> Ratio:
         "value": value,
         "halves": [value, value],
         "stable": True,
+        "few": False,
     }
     return made | fields  # type: ignore[return-value]
 

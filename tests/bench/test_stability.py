@@ -118,3 +118,10 @@ def test_a_step_that_takes_too_long_shortens_the_others() -> None:
     now[0] = 120.0
     assert budget.slice(1.0) == 0.0
     assert budget.share == 1.0
+
+
+def test_of_few_hand_overs_two_runs_agree_on_who_is_ahead() -> None:
+    """Nothing else was told."""
+    few = [ratio(value, few=True, stable=False) for value in (0.2, 0.8, 1.5)]
+    within = [agree(document([], [few[0]]), document([], [other])).within for other in few]
+    assert within == [1, 1, 0]

@@ -16,8 +16,8 @@ from ..bench.compare.words import (
     both_figures,
     ratio_text,
     summary,
+    told_text,
     unable,
-    value_text,
     verdict,
 )
 from .base import hear_the_library, say, wrong_usage
@@ -126,7 +126,7 @@ def show(document: Document) -> None:
             Cell(ratio["engine"], "bold"),
             Cell(ratio["label"]),
             Cell(ratio["figure"]),
-            Cell(value_text(ratio["value"])),
+            Cell(told_text(ratio)),
             Cell(ratio_text(ratio), STYLES.get(verdict(ratio), "") if ratio["stable"] else "dim"),
             *(Cell(one) for one in figures(ratio)),
         ]

@@ -55,7 +55,8 @@ class Row(TypedDict):
 class Ratio(TypedDict):
     """What ours costs beside another, from one run: above 1 ours is behind.
 
-    `halves` are the same from the even and from the odd rounds.
+    `halves` are the same from the even and from the odd rounds. `few`: it happened too seldom for
+    more than which of the two is ahead to be told.
     """
 
     engine: str
@@ -69,6 +70,7 @@ class Ratio(TypedDict):
     value: float
     halves: list[float]
     stable: bool
+    few: bool
 
 
 class Document(TypedDict):

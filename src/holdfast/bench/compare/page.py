@@ -19,8 +19,8 @@ from .words import (
     figure_text,
     ratio_text,
     summary,
+    told_text,
     unable,
-    value_text,
     verdict,
 )
 
@@ -125,7 +125,7 @@ def _behind(document: Document) -> str:
 def _ratio_table(ratios: Sequence[Ratio], figures: Callable[[Ratio], Both]) -> str:
     rows = [
         f'<tr class="{"" if ratio["stable"] else "unstable"}">'
-        f'<td class="n">{escape(value_text(ratio["value"]))}</td>'
+        f'<td class="n">{escape(told_text(ratio))}</td>'
         f'<td class="{verdict(ratio)}">{escape(ratio_text(ratio))}</td>'
         f"<td>{escape(ratio['label'])}</td><td>{escape(ratio['figure'])}</td>"
         + "".join(f'<td class="n">{escape(one)}</td>' for one in figures(ratio))

@@ -188,8 +188,7 @@ def ratios_of(step: Step, results: Sequence[Result]) -> list[Ratio]:
             if other is ours or ratio is None:
                 continue
             counted = min(handovers(ours.samples), handovers(other.samples))
-            if kind.rare and not believable(ratio.value, counted, more=kind.more):
-                continue  # the figures stand in their rows
+            few = kind.rare and not believable(ratio.value, counted, more=kind.more)
             found.append(
                 {
                     "engine": step.engine,
@@ -202,7 +201,8 @@ def ratios_of(step: Step, results: Sequence[Result]) -> list[Ratio]:
                     "role": other.kind.role,
                     "value": round(ratio.value, 4),
                     "halves": [round(half, 4) for half in ratio.halves],
-                    "stable": ratio.stable,
+                    "stable": ratio.stable and not few,
+                    "few": few,
                 }
             )
     return found

@@ -38,7 +38,7 @@ def told(ratio: float) -> float:
 
 
 def believable(ratio: float, counted: int, *, more: bool) -> bool:
-    """Say whether a ratio of what happened `counted` times, on the rarer side, can be told.
+    """Say whether a ratio of what happened `counted` times, on the rarer side, is one.
 
     How often something happens is far from how often something else does, however few there were;
     how long it takes is not known from a few.
@@ -112,6 +112,14 @@ def name_of(ratio: Ratio) -> str:
     return f"{where}, {ratio['figure']} beside {ratio['contestant']}"
 
 
+def same(first: Ratio, second: Ratio) -> bool:
+    """Say whether two runs tell the same: a ratio, or of few hand-overs only who is ahead."""
+    one, other = first["value"], second["value"]
+    if first["few"] or second["few"]:
+        return (one > 1) == (other > 1)
+    return close(one, other)
+
+
 def agree(first: Document, second: Document) -> Agreement:
     """Compare the ratios of two runs, wherever both have one."""
     ones, others = ({name_of(one): one for one in run["ratios"]} for run in (first, second))
@@ -124,6 +132,6 @@ def agree(first: Document, second: Document) -> Agreement:
             not (ones[name]["stable"] and others[name]["stable"]),
         )
         for name in common
-        if not close(ones[name]["value"], others[name]["value"])
+        if not same(ones[name], others[name])
     ]
     return Agreement(len(common), len(common) - len(differences), differences)

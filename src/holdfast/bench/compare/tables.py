@@ -15,8 +15,8 @@ from .words import (
     figure_text,
     ratio_text,
     summary,
+    told_text,
     unable,
-    value_text,
     verdict,
 )
 
@@ -83,7 +83,7 @@ def _ratio_table(document: Document) -> str:
         words = ratio_text(ratio)
         if verdict(ratio) == "behind":
             words = f"**{words}**"
-        value = value_text(ratio["value"])
+        value = told_text(ratio)
         cells = (ratio["engine"], ratio["label"], ratio["figure"], value, words)
         lines.append(f"| {' | '.join(map(_cell, (*cells, *figures(ratio))))} |")
     return "\n".join(lines)

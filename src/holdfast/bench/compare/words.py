@@ -54,6 +54,9 @@ def verdict(ratio: Ratio) -> str:
 def ratio_text(ratio: Ratio) -> str:
     """Return the judgement in words: `behind kazoo Lock: 1.2×`."""
     value, other = ratio["value"], ratio["contestant"]
+    if ratio["few"] and verdict(ratio) != EVEN:
+        way = "behind" if verdict(ratio) == BEHIND else "ahead of"
+        return f"{way} {other}, by too few hand-overs for a ratio"
     said = {
         BESIDE_FLOOR: f"{_times(value)}× the floor ({other})",
         BEHIND: f"behind {other}: {_times(value)}×",
@@ -65,6 +68,11 @@ def ratio_text(ratio: Ratio) -> str:
 
 def _times(value: float) -> str:
     return f"{value:.2f}" if value <= FAR else f"more than {FAR:g}"
+
+
+def told_text(ratio: Ratio) -> str:
+    """Return a ratio as a number, if it is one."""
+    return "few" if ratio["few"] else value_text(ratio["value"])
 
 
 def value_text(value: float) -> str:
@@ -151,8 +159,8 @@ METHOD = (
     "Requests on time are an open loop: they come at a fixed rate, and each one's latency counts "
     "from when it should have begun, also when nobody was free to begin it. Nothing is omitted.",
     "Hand-overs are counted from one client to another; who takes a lock again that it has just "
-    "given back has not handed it over. Of fewer than 200 there is no ratio, unless they are ten "
-    "times as many or as few. One key with many clients is shared by several processes.",
+    "given back has not handed it over. Of fewer than 200 only who is ahead is told, unless one "
+    "side has ten times as many. One key with many clients is shared by several processes.",
     "If one process has all clients, it and the servers are kept on different cores. No core falls "
     "asleep between a request and its answer: a process of the lowest priority runs on each.",
 )
