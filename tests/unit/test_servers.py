@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -309,3 +310,13 @@ def test_missing_server_skips_here_and_fails_in_ci(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("CI", "true")
     with pytest.raises(pytest.fail.Exception, match="not here"):
         need(find)
+
+
+def test_a_program_under_another_name_outlives_the_test_that_needed_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a test keeps below a folder of its own goes with it, and the next one needs the link."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    link = Path(programs._link("some-server", "/bin/true"))
+    assert link.resolve() == Path("/bin/true").resolve()
+    assert tmp_path not in link.parents

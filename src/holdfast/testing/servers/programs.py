@@ -17,6 +17,9 @@ from typing import NamedTuple
 
 from .errors import ServerMissing
 
+# A test may have a folder of its own for what is temporary: what outlives it does not belong there.
+TEMPORARY = tempfile.gettempdir()
+
 
 def redis_program() -> str:
     """Return the path of redis-server."""
@@ -168,7 +171,7 @@ def faketime_library() -> str:
 
 @cache
 def _link(name: str, target: str) -> str:
-    directory = tempfile.mkdtemp(prefix="holdfast-programs-")
+    directory = tempfile.mkdtemp(prefix="holdfast-programs-", dir=TEMPORARY)
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     link = Path(directory) / name
     link.symlink_to(target)
