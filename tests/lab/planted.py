@@ -215,7 +215,7 @@ def counter_is_forgotten() -> None:
     """Tokens are a plain counter, and the counter goes with the lock."""
     count = ("return math.max(r.floor + 1, now)", "return r.floor + 1")
     forget = ("gone[#gone + 1] = 'm'", "gone[#gone + 1] = 'm' gone[#gone + 1] = 'f'")
-    alone = ("if floor >= now then", "if true then")
+    alone = ("if not seen[2] and floor < now and", "if false and")
     let_go = ("redis.call('HDEL', KEYS[1], ARGV[5], 'm')",) * 2
     let_go = (let_go[0], let_go[0].replace("'m'", "'m', 'f'"))
     for module in modules("engines.redis"):
