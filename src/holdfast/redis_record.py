@@ -87,6 +87,11 @@ def granted(answer: Reply) -> bool:
     return type(answer) is int or (type(answer) is list and answer[0] == b"granted")
 
 
+def time_in(answer: Reply, at: int) -> int:
+    """Return the server's time: the whole of an answer, or the part of a list at `at`."""
+    return answer if type(answer) is int else answer[at]
+
+
 def read_holder(now: int, token: bytes, expires: bytes, rest: bytes) -> Holder:
     """Return who is in the way, from a busy answer."""
     return Holder(_label(rest), int(token), (int(expires) - now) / MICROS)

@@ -28,7 +28,7 @@ from ..redis_link import (
     forgotten,
     pack,
 )
-from ..redis_record import granted
+from ..redis_record import granted, time_in
 from ..server_clock import ServerClock
 from .engine import Report
 
@@ -92,8 +92,7 @@ class AsyncRedisNode:
             raise
         if time_at >= 0:
             received = self._clock()
-            theirs = reply if type(reply) is int else reply[time_at]
-            step = self.clock.observe(sent, received, theirs)
+            step = self.clock.observe(sent, received, time_in(reply, time_at))
             if step:
                 self._stepped(step, received)
             if received >= self._sign_at:

@@ -26,7 +26,7 @@ from ...redis_link import (
     forgotten,
     pack,
 )
-from ...redis_record import micros
+from ...redis_record import micros, time_in
 from ..redis_node import AsyncRedisNode
 from .redlock_question import Question, packed_word
 
@@ -132,10 +132,6 @@ def is_answer(answer: Reply) -> bool:
     return type(answer) is int or type(answer) is list
 
 
-def _time_in(answer: Reply, time_at: int) -> int:
-    return answer if type(answer) is int else answer[time_at]
-
-
 class AsyncRedlockNodes:
     """All nodes, in the order in which they were named."""
 
@@ -204,7 +200,7 @@ class AsyncRedlockNodes:
                     self._owe(question, self.all, answers, owed, spared)
                 return answers
             if time_at is not None:
-                node.observe(sent, _time_in(answer, time_at), received)
+                node.observe(sent, time_in(answer, time_at), received)
         if self._unchecked:  # somebody was connected to anew
             return self._without_impostors(answers)
         return answers
@@ -272,7 +268,7 @@ class AsyncRedlockNodes:
         for node, answer in zip(nodes, answers, strict=True):
             result[node.number] = answer = self.note(node, answer, timeout)
             if is_answer(answer) and question.time_at is not None:
-                node.observe(sent, _time_in(answer, question.time_at), self._clock())
+                node.observe(sent, time_in(answer, question.time_at), self._clock())
         return self._without_impostors(result)
 
     async def _tell_in_full(

@@ -48,6 +48,7 @@ from ...redis_record import (
     read_snapshot,
     release_tail,
     scan_pattern,
+    time_in,
 )
 from ...rules import pushed_validity, recheck_in, validity
 from ..engine import Engine, Notice, Report
@@ -196,8 +197,7 @@ class RedisEngine(Engine):
             # While the server waits for replicas, renewals wait behind it: not for long.
             patience = min(timeout / 2, claim.ttl / 6, 1.0)
             reply = node.ask_with_replicas(self.replicas, patience, template, tail, timeout)
-            theirs = reply if type(reply) is int else reply[1]
-            node.observe(sent, theirs, self._clock())
+            node.observe(sent, time_in(reply, 1), self._clock())
         if sent < node.out_until:  # since this very answer
             raise node.kept_out(sent)
         return reply
@@ -251,7 +251,9 @@ class RedisEngine(Engine):
         renewals: list[Renewal] = []
         for claim, found in zip(claims, reply[1:], strict=True):
             if found == 1:
-                until = self._until[claim.owner] = validity(sent, claim.ttl)
+                until = validity(sent, claim.ttl)
+                if claim.owner in self._until:  # else it was let go while we asked
+                    self._until[claim.owner] = until
                 renewals.append(Renewal(Outcome.RENEWED, until))
             else:
                 self._until.pop(claim.owner, None)
