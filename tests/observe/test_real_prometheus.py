@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from holdfast.cli import main
 from holdfast.testing.servers import PrometheusServer, RedisServer, need, prometheus_program
-from holdfast.testing.servers.ports import free_port
+from holdfast.testing.servers.ports import port_of, reserve
 from tests.observe import tree
 
 PATIENCE = 60.0
@@ -30,7 +30,8 @@ class Tree:
     """The processes, and what they have written down."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.port = free_port()
+        self._place = reserve()
+        self.port = port_of(self._place)
         self._history = folder / "history"
         self._history.mkdir()
         (folder / "metrics").mkdir()
@@ -85,7 +86,7 @@ class Tree:
             os.kill(child, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        for stream in (self._process.stdin, self._process.stdout):
+        for stream in (self._place, self._process.stdin, self._process.stdout):
             if stream is not None:
                 stream.close()
 

@@ -22,12 +22,13 @@ from holdfast.testing.servers import (
     ServerFailed,
     ServerMissing,
     need,
+    ports,
     process,
     programs,
     redis_program,
     valkey_program,
 )
-from holdfast.testing.servers.ports import LOOPBACK, free_port, listen
+from holdfast.testing.servers.ports import LOOPBACK, listen, port_of, reserve
 from tests.unit.waiting import PATIENCE, until
 
 
@@ -183,11 +184,35 @@ def test_taken_port_is_left_to_its_owner(monkeypatch: pytest.MonkeyPatch) -> Non
     """If somebody else was quicker, the server takes another port."""
     with listen() as listener:
         taken = listener.getsockname()[1]
-        ports = iter([taken, taken])
-        monkeypatch.setattr(process, "free_port", lambda: next(ports, None) or free_port())
+        given = iter([taken, taken])
+        monkeypatch.setattr(process, "port_of", lambda place: next(given, None) or port_of(place))
         with RedisServer() as server:
             assert server.port != taken
             assert server.command("PING") == "PONG"
+
+
+@pytest.fixture
+def one_port(monkeypatch: pytest.MonkeyPatch) -> int:
+    """A free port, the only one that there is."""
+    with reserve() as place:
+        port = port_of(place)
+    monkeypatch.setattr(ports, "_FIRST", port)
+    monkeypatch.setattr(ports, "_BEYOND", port + 1)
+    return port
+
+
+def test_port_of_a_server_that_is_down_is_its_own(one_port: int) -> None:
+    """Nobody else is given the port of a server: before it listens, and while it is killed."""
+    with RedisServer() as server:
+        server.kill()
+        with pytest.raises(OSError, match="is free"):
+            reserve()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection((LOOPBACK, one_port))
+        server.start()
+        assert server.command("PING") == "PONG"
+    with reserve() as place:
+        assert port_of(place) == one_port
 
 
 # --- Nothing outlives the process that started it. ---

@@ -15,7 +15,7 @@ from typing import Any
 
 from .certificates import make_certificate
 from .errors import CommandRefused
-from .ports import LOOPBACK, free_port
+from .ports import LOOPBACK
 from .process import ServerProcess
 from .programs import etcd_program
 
@@ -27,7 +27,8 @@ class EtcdServer(ServerProcess):
     """An etcd server. It writes to disk, but does not wait for the disk unless `fsync`.
 
     A member of a cluster is told of all by `members`, name -> peer port; it counts as started when
-    it runs, and as ready once the cluster has a leader. `options` are further flags.
+    it runs, and as ready once the cluster has a leader. One that is alone lets the system choose
+    its port for peers. `options` are further flags.
     """
 
     name = "etcd"
@@ -128,9 +129,7 @@ class EtcdServer(ServerProcess):
     # --- What it says to ServerProcess. ---
 
     def prepare(self) -> None:
-        """Choose a port for peers, and make a certificate if it needs one."""
-        if self._members is None:
-            self.peer_port = free_port()
+        """Make a certificate if it needs one."""
         if self._tls:
             make_certificate(self.directory)
 

@@ -12,24 +12,34 @@ LOOPBACK = "127.0.0.1"
 _FIRST, _BEYOND = 20_000, 32_000
 
 
-def listen() -> socket.socket:
-    """Return a socket that listens on a free port."""
+def reserve() -> socket.socket:
+    """Return a socket that keeps a free port from all others that ask here, until it is closed.
+
+    A server that sets SO_REUSEADDR, as all do, can listen on the port meanwhile, and again after
+    it was killed; while it does not, connections are refused.
+    """
     for _ in range(1000):
-        listener = socket.socket()
+        place = socket.socket()
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             # Not `random`: workers that seed it alike would try the same ports.
-            listener.bind((LOOPBACK, _FIRST + secrets.randbelow(_BEYOND - _FIRST)))
-            listener.listen(1024)
+            place.bind((LOOPBACK, _FIRST + secrets.randbelow(_BEYOND - _FIRST)))
         except OSError:
-            listener.close()
+            place.close()
         else:
-            return listener
+            # Only now: set before, it would let us in where somebody else has reserved.
+            place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            return place
     raise OSError(f"no port from {_FIRST} to {_BEYOND} of {LOOPBACK} is free")
 
 
-def free_port() -> int:
-    """Return a port that was free a moment ago; somebody else may be quicker."""
-    with listen() as listener:
-        port: int = listener.getsockname()[1]
+def listen() -> socket.socket:
+    """Return a socket that listens on a free port."""
+    listener = reserve()
+    listener.listen(1024)
+    return listener
+
+
+def port_of(place: socket.socket) -> int:
+    """Return the port of a socket."""
+    port: int = place.getsockname()[1]
     return port

@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -15,12 +16,12 @@ from types import TracebackType
 from typing import Self
 
 from .errors import ServerFailed
-from .ports import free_port
+from .ports import port_of, reserve
 from .spawning import spawn
 
 ADDRESS_IN_USE = "address already in use"
 
-_ATTEMPTS = 5  # to be quicker than others at a free port
+_ATTEMPTS = 5  # to be quicker at a free port than programs that do not reserve theirs
 _TAIL = 2000  # characters of a log that an error shows
 _started: set[ServerProcess] = set()
 
@@ -41,6 +42,7 @@ class ServerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._place: socket.socket | None = None  # keeps its port while it is down
         self._home = 0  # the process that started it
         self.paused = False
 
@@ -97,7 +99,8 @@ class ServerProcess:
             self._run()
             return self
         for attempt in range(_ATTEMPTS):
-            self.port = free_port()
+            self._place = reserve()
+            self.port = port_of(self._place)
             self.directory = Path(tempfile.mkdtemp(prefix=f"holdfast-{self.name}-"))
             try:
                 self.prepare()
@@ -124,6 +127,8 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._process = None
+        if self._place is not None:
+            self._place.close()
         _started.discard(self)
         shutil.rmtree(getattr(self, "directory", ""), ignore_errors=True)
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .errors import ServerFailed
-from .ports import LOOPBACK, free_port
+from .ports import LOOPBACK, port_of, reserve
 from .programs import ZooKeeperProgram
 from .proxy import Proxy
 from .zookeeper import ZooKeeperServer
@@ -55,7 +55,9 @@ class ZooKeeperEnsemble:
 
     def _start(self) -> Self:
         with ExitStack() as stack:
-            ports = [(free_port(), free_port()) for _ in range(self._count)]
+            places = [stack.enter_context(reserve()) for _ in range(2 * self._count)]
+            numbers = iter(map(port_of, places))
+            ports = list(zip(numbers, numbers, strict=True))  # per member: two
             names = [f"zk{n}" if self._linked else LOOPBACK for n in range(self._count)]
             members = [f"{name}:{a}:{b}" for name, (a, b) in zip(names, ports, strict=True)]
             self.servers = [
