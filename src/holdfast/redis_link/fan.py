@@ -41,35 +41,33 @@ async def afan_out(
 
 def fan_out(links: Sequence[Link], requests: Sequence[bytes], timeout: float) -> list[Reply]:
     """Send to each link its request; return the answers in the same order."""
-    started = time.monotonic()
+    before = started = time.monotonic()
+    patient = started + timeout * IN_NO_TIME
+    taken: list[Connection | None] = []  # those that are neither kept nor closed yet
     answers: list[Reply] = []
-    taken: list[Connection | None] = []
     try:
-        for link, request in zip(links, requests, strict=True):
-            connection = link.take(started)
-            taken.append(connection)
+        for link in links:
+            taken.append(link.take(started))
+        # One right after the other: servers that share a core are woken up once.
+        for connection, request in zip(taken, requests, strict=True):
             if connection is not None:
                 connection.begin(request, timeout)
-        patient = started + timeout * IN_NO_TIME
-        before = started
-        for link, connection in zip(links, taken, strict=True):
-            if connection is None or connection.finish() is False:
-                return _patiently(links, requests, taken, started + timeout, timeout)
-            now = time.monotonic()
+        for number, connection in enumerate(taken):
+            if connection is None or before > patient or (reply := connection.finish()) is False:
+                deadline = started + timeout
+                return answers + _patiently(links, requests, taken, number, deadline, timeout)
+            link, now = links[number], time.monotonic()
             if now - before > AT_ONCE or now - started < link.latency:
                 link.latency = now - started  # else it was there before, who knows for how long
             connection.used = before = now
-            answers.append(connection.reply)
-            if now > patient:
-                return _patiently(links, requests, taken, started + timeout, timeout)
+            taken[number] = None
+            link.keep(connection)
+            answers.append(reply)
     except BaseException:
         for connection in taken:
             if connection is not None:
                 connection.close()
         raise
-    for link, connection in zip(links, taken, strict=True):
-        assert connection is not None
-        link.keep(connection)
     return answers
 
 
@@ -77,27 +75,34 @@ def _patiently(
     links: Sequence[Link],
     requests: Sequence[bytes],
     taken: list[Connection | None],
+    first: int,
     deadline: float,
     timeout: float,
 ) -> list[Reply]:
-    """Connect to those that are not there yet, and wait for all the others together."""
-    answers: list[Reply] = [None] * len(links)
-    for number, link in enumerate(links):
+    """Connect to those that are not there yet, and wait for all from the first on together."""
+    rest = range(first, len(links))
+    answers: list[Reply] = []
+    failed: dict[int, Reply] = {}
+    for number in rest:
         if taken[number] is None:
             try:
-                connection = taken[number] = link.make()
+                connection = taken[number] = links[number].make()
             except EngineUnavailable as error:
-                answers[number] = error
+                failed[number] = error
             else:
                 connection.request = requests[number]
     begun = time.monotonic()
     drive([one for one in taken if one is not None and one.reply is False], deadline)
-    for number, one in enumerate(taken):
-        if one is not None:
-            took = one.used - (deadline - timeout)
-            if one.used - begun > len(links) * AT_ONCE or 0 < took < links[number].latency:
-                links[number].latency = took
-            answers[number] = _settle(links[number], one, deadline - timeout, timeout)
+    for number in rest:
+        link, one = links[number], taken[number]
+        if one is None:
+            answers.append(failed[number])
+            continue
+        took = one.used - (deadline - timeout)
+        if one.used - begun > len(links) * AT_ONCE or 0 < took < link.latency:
+            link.latency = took
+        taken[number] = None
+        answers.append(_settle(link, one, deadline - timeout, timeout))
     return answers
 
 

@@ -34,6 +34,7 @@ AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
 OWED_MOST = 1000
 PAID_AT_ONCE = 20  # debts, so that nobody waits long for those of others
+ANSWERS = frozenset((int, list))  # the types of what a node says; what is said for it is neither
 
 
 class AsyncRedlockNode(AsyncRedisNode):
@@ -64,6 +65,10 @@ class AsyncRedlockNode(AsyncRedisNode):
             self.run_word, self.changed_at = word, received
         terms = f"{micros(self._max_ttl)} {self.companions} {greeting.run_id}"
         self.terms_word = packed_word(terms)
+        self.on_new()
+
+    def _keep_out(self, until: float, why: str) -> None:
+        super()._keep_out(until, why)
         self.on_new()
 
     def uptime(self) -> float:
@@ -129,7 +134,7 @@ class AsyncRedlockNode(AsyncRedisNode):
 
 def is_answer(answer: Reply) -> bool:
     """Say whether a node answered, whatever it said."""
-    return type(answer) is int or type(answer) is list
+    return type(answer) in ANSWERS
 
 
 class AsyncRedlockNodes:
@@ -145,12 +150,14 @@ class AsyncRedlockNodes:
         self._unchecked = True
         self._impostor: NotSupported | None = None  # what is no independent server, and why
         self._trouble = True  # until all have answered
+        self.settled_at = math.inf  # from then on, no node is new or kept out
         for number, node in enumerate(self.all):
             node.number, node.companions = number, len(self.all)
             node.on_new = self._has_news
 
     def _has_news(self) -> None:
         self._unchecked = self._trouble = True
+        self.settled_at = max(max(node.changed_at, node.out_until) for node in self.all)
 
     @property
     def blocking(self) -> int:
@@ -191,15 +198,15 @@ class AsyncRedlockNodes:
         sent = self._clock()
         answers = await afan_out(self._links, question.requests(self.all), timeout)
         received = self._clock()
+        if not ANSWERS.issuperset(map(type, answers)):
+            self._trouble = True
+            answers = await self._sort(question, timeout, self.all, answers, sent)
+            if owed:
+                self._owe(question, self.all, answers, owed, spared)
+            return answers
         time_at = question.time_at
-        for node, answer in zip(self.all, answers, strict=True):
-            if type(answer) is not int and type(answer) is not list:
-                self._trouble = True
-                answers = await self._sort(question, timeout, self.all, answers, sent)
-                if owed:
-                    self._owe(question, self.all, answers, owed, spared)
-                return answers
-            if time_at is not None:
+        if time_at is not None:
+            for node, answer in zip(self.all, answers, strict=True):
                 node.observe(sent, time_in(answer, time_at), received)
         if self._unchecked:  # somebody was connected to anew
             return self._without_impostors(answers)

@@ -45,6 +45,8 @@ RENEW = load_script("renew", "hinting")
 RESTORE = load_script("restore", "hinting")
 FORCE = load_script("force", "hinting")
 
+BARE = frozenset((int,))  # the types of answers that are a number alone
+
 HELD_UNDER = frozenset(Fault) - {Fault.SERVER_CLOCK_STEP, Fault.FAILOVER}
 
 
@@ -258,6 +260,8 @@ class RedlockEngine(Engine):
         sure = attempt is not None and attempt.until > self._clock()
         ending = self._voting.release_question(claim, linger, sure)
         answers = self._nodes.ask(ending, patience, owed=claim.ttl, spared=spared)
+        if BARE.issuperset(map(type, answers)):  # as usual: all say yes, and nothing else
+            return True
         heard = [type(one) is int or bool(one[0]) for one in answers if is_answer(one)]
         if sum(heard) >= self.quorum:
             return True

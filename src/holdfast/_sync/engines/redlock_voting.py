@@ -149,30 +149,38 @@ class Voting:
 
         question = Question(self._templates(claim, attempt.slot)[0], tail_for)
         nodes = self._nodes
-        may_vote = [node for node in nodes.all if sent >= node.out_until]
-        if len(may_vote) == len(nodes.all):
-            return self._of_their_runs(nodes.ask(question, patience), sent)
+        only = None
+        if sent <= nodes.settled_at:
+            only = self._may_vote(sent)
+        answers = nodes.ask(question, patience, only)
+        nodes.refuse_impostors()
+        if sent <= nodes.settled_at:
+            self._strike_out(answers, sent)
+        return answers
+
+    def _may_vote(self, now: float) -> list[RedlockNode] | None:
+        """Return the nodes that may grant anything now; None = all."""
+        nodes = self._nodes
+        may_vote = [node for node in nodes.all if now >= node.out_until]
         if len(may_vote) < nodes.quorum:
             raise EngineUnavailable(
                 f"{len(nodes.all) - len(may_vote)} of {len(nodes.all)} nodes are kept out because "
                 "their clocks were set (on_clock_step='block').",
                 engine=nodes.location,
             )
-        return self._of_their_runs(nodes.ask(question, patience, may_vote), sent)
+        return may_vote if len(may_vote) < len(nodes.all) else None
 
-    def _of_their_runs(self, answers: list[Reply], sent: float) -> list[Reply]:
-        """Return what counts: not what a node said that was asked as what it had been before.
+    def _strike_out(self, answers: list[Reply], sent: float) -> None:
+        """Let not count what a node said that was asked as what it had been before.
 
         It was started again, and we learnt that only with this answer. Or its clock was set, and
         it is not to be counted on (on_clock_step='block').
         """
-        self._nodes.refuse_impostors()
         for node in self._nodes.all:
             if node.changed_at >= sent and answers[node.number] is not None:
                 answers[node.number] = [b"stranger", 0]
             elif node.out_until > sent and answers[node.number] is not None:
                 answers[node.number] = node.kept_out(sent)
-        return answers
 
     def _without_majority(
         self, claim: Claim, attempt: Attempt, tally: Tally
