@@ -21,7 +21,9 @@ from .dynamodb_record import (
     Request,
     claim_in,
     holder,
+    join_request,
     key_of,
+    may_join,
     number,
     waiter,
 )
@@ -189,10 +191,12 @@ class Draft:
         for owner in gone:
             if owner in self._judged:
                 change.still(owner, old[owner]["M"]["n"])
-        change.waiters({} if record is None else record.waiters)
+        newcomers = change.waiters({} if record is None else record.waiters)
         change.graves(self.table.tombstones, self._now, self._wall)
         if not change.made:
             return None
+        if newcomers and change.sets_only_one and may_join(newcomers[0], self._item):
+            return join_request(newcomers[0])
         floor = max(self.table.floor, compared or 0)
         if floor > number(self._item, "t"):
             change.set("t", {"N": str(floor)})
@@ -226,6 +230,11 @@ class _Change:
         self._values[alias] = value
         return alias
 
+    @property
+    def sets_only_one(self) -> bool:
+        """Whether nothing else has been changed so far."""
+        return len(self._sets) == 1 and not self._removes
+
     def set(self, path: str, value: Item) -> None:
         """Set an attribute."""
         self._sets.append(f"{path} = {self._value(value)}")
@@ -250,15 +259,18 @@ class _Change:
             for owner, entry in new.items():
                 self.set(f"h.{self._name(owner)}", entry)
 
-    def waiters(self, waiters: dict[str, Waiting]) -> None:
-        """Let these wait, in this order."""
+    def waiters(self, waiters: dict[str, Waiting]) -> list[Claim]:
+        """Let these wait, in this order; return who is new."""
         entries = self._item.get("q", {}).get("L", [])
         old = [entry["M"]["o"]["S"] for entry in entries]
         gone = [at for at, owner in enumerate(old) if owner not in waiters]
-        new = [waiter(one.claim) for owner, one in waiters.items() if owner not in old]
+        newcomers = [one.claim for owner, one in waiters.items() if owner not in old]
+        new = [waiter(claim) for claim in newcomers]
         if not gone and not new:
-            return
+            return []
         self.made = True
+        if gone and (new or not waiters):  # the queue is written anew: nobody may have joined it
+            self._conditions.append(f"size(q) = {self._value({'N': str(len(old))})}")
         if not waiters:
             self._removes.append("q")
         elif not old:
@@ -270,6 +282,7 @@ class _Change:
         else:
             stay = [entry for at, entry in enumerate(entries) if at not in gone]
             self.set("q", {"L": [*stay, *new]})
+        return newcomers
 
     def graves(self, tombstones: dict[str, float], now: float, wall: int) -> None:
         """Add new tombstones; drop old ones when there is something to write anyway."""

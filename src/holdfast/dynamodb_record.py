@@ -1,7 +1,7 @@
 """A lock as an item of DynamoDB: what is in it, and the requests that change it.
 
 An item has its key (space = namespace and record version, name) and these attributes:
-    t  the last token of the name            v  a random word, new with every change but renewals
+    t  the last token of the name            v  a random word, new with every change but two
     h  who holds, by owner                   q  who waits, in order
     x  owners that must not enter any more   c  there once t was compared with the shared floor
     s  by host, since when one of its processes has seen the holders as they are
@@ -10,7 +10,9 @@ Rule 1: a request that nobody disputes carries its whole condition: an idle item
         one holder and no waiters for a release, the holder for a renewal.
 Rule 2: any other change is made on an image of the item and is conditional on its `v`. A holder is
         taken for dead only under the further condition that it has not renewed since (S13).
-Rule 3: a renewal changes `n` of its holder and not `v`: it disturbs nobody.
+Rule 3: a renewal changes `n` of its holder, a newcomer goes to the end of a queue that is there,
+        and neither changes `v`: they disturb nobody, however many there are. So what an image says
+        of the end of the queue is a condition by itself where it matters.
 Rule 4: an item is deleted only when idle, and only after the shared floor of its namespace was
         raised to its token (S19). Who finds an item without `c` compares first: its token must be
         above that floor. The item was there when the floor was read, so nothing came between.
@@ -143,6 +145,33 @@ def release_request(claim: Claim, version: str) -> Request:
     }
 
 
+def may_join(claim: Claim, item: Item) -> bool:
+    """Say whether a claim is sure to wait, whatever else happens, as long as others do.
+
+    Who wants just what the first one waits for cannot enter before it. In a tree it could enter
+    along with it, and who let in the first may not have known of the second.
+    """
+    queue = item.get("q", {}).get("L", [])
+    same = bool(queue) and queue[0]["M"]["d"]["S"].startswith(_kind(claim))
+    return same and claim.family is not Family.TREE
+
+
+def join_request(claim: Claim) -> Request:
+    """Wait behind others who want the same, if they still wait."""
+    return {
+        "Key": key_of(claim.key),
+        "UpdateExpression": "SET q = list_append(q, :me)",
+        "ConditionExpression": "begins_with(q[0].d, :kind) AND attribute_not_exists(h.#me) AND "
+        "attribute_not_exists(x.#me)",
+        "ExpressionAttributeNames": {"#me": claim.owner},
+        "ExpressionAttributeValues": {
+            ":me": {"L": [waiter(claim)]},
+            ":kind": {"S": _kind(claim)},
+        },
+        **SHOW_OLD,
+    }
+
+
 def sighting_request(key: str, item: Item, host: str, sighting: str) -> Request:
     """Leave what this host has seen in the item, for processes of it that come later."""
     others = item.get("s", {}).get("M", {})
@@ -221,6 +250,11 @@ def _terms(
 ) -> str:
     parts = [name, family, mode, path, limit, label, value]
     return json.dumps(parts, separators=(",", ":"), ensure_ascii=False)
+
+
+def _kind(claim: Claim) -> str:
+    """Return how the terms of all begin who want the same."""
+    return _terms(*claim[1:6], "", "").removesuffix('"",""]')
 
 
 def holder(claim: Claim, token: int, lease: float) -> Item:
