@@ -11,15 +11,12 @@ from importlib.resources import files
 
 from .model import Claim, Entry, Family, Holder, Mode, Snapshot
 from .names import decode
-from .redis_link import Reply, Script
+from .redis_link import Reply, Script, packed_word
 
 NO_PATH = "."
 MICROS = 1_000_000
-TOMBSTONE_MILLIS = 300_000
 LONGEST_TTL = 86_400.0  # what a record outlives its last token by, at least (S19)
 TERMS = 9  # fields of a claim that are its terms
-
-_RELEASE_TAIL = b"$%d\r\n%b\r\n$%d\r\n%b\r\n"
 
 
 def check_rules(max_ttl: float, on_clock_step: str) -> None:
@@ -75,11 +72,10 @@ def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str, str
     return f"{claim.family.value} {claim.limit} 0 1 {counts}", f"{micros(claim.ttl)} {text}"
 
 
-def release_tail(owner: str, linger: float, sure: bool) -> bytes:
-    """Return the last words of a release: linger, owner. `sure`: the holder still relies on it."""
-    who = owner.encode()
-    pause = b"sure" if sure and not linger else b"%d" % micros(linger)
-    return _RELEASE_TAIL % (len(pause), pause, len(who), who)
+def release_tail(owner: str, linger: float | None) -> bytes:
+    """Return the last words of a release; linger None: the holder still relies on it."""
+    tail = packed_word(owner)
+    return tail if linger is None else tail + packed_word(str(micros(linger)))
 
 
 def granted(answer: Reply) -> bool:

@@ -51,6 +51,20 @@ class TestAmnesia(RedlockSuite):
             found = [self.calls(number, name) for name in ("time", "hmget", "hset", "hdel")]
             assert found == [1, 2, 1, 1]
 
+    def test_a_pair_is_twenty_words(self) -> None:
+        """Each word is read, copied and interned by a server before the script begins."""
+        client = self.patient()
+        self.cycle(client)
+        server = self.servers[0]
+        server.command("CONFIG", "SET", "slowlog-log-slower-than", "0")
+        try:
+            server.command("SLOWLOG", "RESET")
+            self.cycle(client)
+            calls = [entry[3] for entry in server.command("SLOWLOG", "GET", "20")]
+        finally:
+            server.command("CONFIG", "SET", "slowlog-log-slower-than", "10000")
+        assert [len(words) for words in calls if words[0] == "EVALSHA"] == [8, 12]
+
     def test_a_record_that_is_there_was_not_forgotten(self) -> None:
         """A node that has lost its roster and nothing else goes on with the names it knows, and
         grants no others for max_ttl; of an earlier run it knows none."""

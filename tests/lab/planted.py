@@ -216,7 +216,7 @@ def counter_is_forgotten() -> None:
     count = ("return math.max(r.floor + 1, now)", "return r.floor + 1")
     forget = ("gone[#gone + 1] = 'm'", "gone[#gone + 1] = 'm' gone[#gone + 1] = 'f'")
     alone = ("if not seen[2] and floor < now and", "if false and")
-    let_go = ("redis.call('HDEL', KEYS[1], ARGV[5], 'm')",) * 2
+    let_go = ("redis.call('HDEL', KEYS[1], ARGV[3], 'm')",) * 2
     let_go = (let_go[0], let_go[0].replace("'m'", "'m', 'f'"))
     for module in modules("engines.redis"):
         module.CLAIM = rewrite("claim", "granting", count, forget, alone)

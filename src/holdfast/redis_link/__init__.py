@@ -10,7 +10,7 @@ from .blocking import Link
 from .fan import afan_out, fan_out
 from .settings import Settings, from_client, from_url
 from .streaming import AsyncLink
-from .wire import Greeting, Reply, Script, Template, check, demoted, forgotten, pack
+from .wire import Greeting, Reply, Script, Template, check, demoted, forgotten, pack, packed_word
 
 __all__ = [
     "AsyncLink",
@@ -28,4 +28,5 @@ __all__ = [
     "from_client",
     "from_url",
     "pack",
+    "packed_word",
 ]

@@ -62,6 +62,12 @@ class Template:
         return _open_end(self._script.call_in_full(self._keys, *self._values), self._more)
 
 
+def packed_word(text: str) -> bytes:
+    """Return one word of a request."""
+    word = text.encode()
+    return b"$%d\r\n%b\r\n" % (len(word), word)
+
+
 def _open_end(request: bytes, more: int) -> bytes:
     """Return a packed request to which that many words can be added."""
     count, _, body = request.partition(b"\r\n")

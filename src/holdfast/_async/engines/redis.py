@@ -35,7 +35,6 @@ from ...model import (
 from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
     TERMS,
-    TOMBSTONE_MILLIS,
     check_rules,
     claim_text,
     claim_words,
@@ -138,7 +137,7 @@ class AsyncRedisEngine(AsyncEngine):
         self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
         self._channel = f"holdfast:{token_hex(8)}"
         self._reader: AsyncReader | None = None
-        self._packed: dict[tuple[object, ...], tuple[Template, Template]] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Template, Template]] = {}
         self._closed = False
 
     # --- Verbs. ---
@@ -202,7 +201,7 @@ class AsyncRedisEngine(AsyncEngine):
             raise node.kept_out(sent)
         return reply
 
-    def _pack(self, claim: Claim) -> tuple[Template, Template]:
+    def _pack(self, claim: Claim) -> tuple[Template, Template, Template]:
         """Return how claims and releases of the same terms begin, and keep it."""
         if len(self._packed) >= REMEMBERED:
             self._packed.clear()
@@ -210,7 +209,8 @@ class AsyncRedisEngine(AsyncEngine):
         words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
         packed = self._packed[claim[:TERMS]] = (
             Template(CLAIM, 3, 2, *keys, *words),
-            Template(RELEASE, 2, 2, *keys, *words, TOMBSTONE_MILLIS),
+            Template(RELEASE, 2, 2, *keys, *words),
+            Template(RELEASE, 1, 2, *keys, *words),  # by a holder that still relies on it
         )
         return packed
 
@@ -265,9 +265,9 @@ class AsyncRedisEngine(AsyncEngine):
         """See AsyncEngine."""
         if self._inbox.slots:
             self._forget(claim.owner)
-        template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1]
-        sure = self._until.pop(claim.owner, 0.0) > self._clock()
-        tail = release_tail(claim.owner, linger, sure)
+        sure = self._until.pop(claim.owner, 0.0) > self._clock() and not linger
+        template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1 + sure]
+        tail = release_tail(claim.owner, None if sure else linger)
         answer = await self.node.ask(template, tail, timeout)
         return type(answer) is int or bool(answer[0])
 

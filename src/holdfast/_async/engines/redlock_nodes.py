@@ -25,10 +25,11 @@ from ...redis_link import (
     check,
     forgotten,
     pack,
+    packed_word,
 )
 from ...redis_record import micros, time_in
 from ..redis_node import AsyncRedisNode
-from .redlock_question import Question, packed_word
+from .redlock_question import Question
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0

@@ -38,12 +38,6 @@ class Question:
         return [head + tail(node) for node in nodes]
 
 
-def packed_word(text: str) -> bytes:
-    """Return one word of a request."""
-    word = text.encode()
-    return b"$%d\r\n%b\r\n" % (len(word), word)
-
-
 def question(script: Script, keys: int, *values: Any, time_at: int = 1) -> Question:
     """Return a question that is asked once, and of all nodes alike."""
     return Question(Template(script, 0, keys, *values), time_at=time_at)

@@ -16,10 +16,9 @@ from ...clocks import Clock, wall_micros
 from ...errors import EngineUnavailable, LockError, LockMismatch, OutcomeUnknown
 from ...lock_table import mismatch
 from ...model import Claim, Family, Grant, Queued
-from ...redis_link import Reply, Template
+from ...redis_link import Reply, Template, packed_word
 from ...redis_record import (
     TERMS,
-    TOMBSTONE_MILLIS,
     claim_text,
     claim_words,
     keys_of,
@@ -39,9 +38,9 @@ VOTE = load_script("vote", "hinting")
 YIELD = load_script("yield", "hinting")
 RELEASE = load_script("release", "hinting")
 
-# The last words of a vote: owner, queue?, proposed token, ticket; then, for each node, what its
-# roster must say, and wanted until.
-VOTE_TAIL = b"$%d\r\n%b\r\n$1\r\n%d\r\n$16\r\n%016d\r\n$16\r\n%016d\r\n"
+# The last words of a vote: owner, proposed token, "queue? ticket"; then, for each node, what its
+# roster must say, and wanted until; of a semaphore, the slot.
+VOTE_TAIL = b"$%d\r\n%b\r\n$16\r\n%016d\r\n$18\r\n%d %016d\r\n"
 LOOK_AGAIN = 1.0  # seconds after which the nodes' clocks are compared again
 ROUNDS = 8  # of one claim: floors, slots and rosters are learnt one after the other
 LATE = 2  # node time-outs after which a vote is not wanted any more
@@ -90,7 +89,7 @@ class Voting:
         self._max_ttl = max_ttl
         self._node_timeout = patience
         self._floors: dict[str, int] = {}
-        self._packed: dict[tuple[object, ...], tuple[Template, Template]] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Template, Template]] = {}
         self._ahead = 0.0  # how far the nodes' clocks are ahead of ours, as far as they agree
         self._ahead_until = -math.inf  # when to look at that again
 
@@ -141,11 +140,12 @@ class Voting:
         self, claim: Claim, attempt: Attempt, proposal: int, sent: float, left: float
     ) -> list[Reply]:
         owner, patience = claim.owner.encode(), self.patience(claim.ttl, left)
-        tail = VOTE_TAIL % (len(owner), owner, claim.queue, proposal, attempt.ticket)
+        tail = VOTE_TAIL % (len(owner), owner, proposal, claim.queue, attempt.ticket)
+        slot = packed_word(" ".join(seat(claim, attempt.slot))) if claim.limit else b""
         end = sent + min(left, LATE * patience)
 
         def tail_for(node: RedlockNode) -> bytes:
-            return tail + node.terms_word + DEADLINE % node.clock.latest(end)
+            return tail + node.terms_word + DEADLINE % node.clock.latest(end) + slot
 
         question = Question(self._templates(claim, attempt.slot)[0], tail_for)
         nodes = self._nodes
@@ -286,14 +286,15 @@ class Voting:
 
     def release_question(self, claim: Claim, linger: float = 0.0, sure: bool = False) -> Question:
         """Return what ends a claim on a node; `sure`: its holder still relies on it."""
-        tail = release_tail(claim.owner, linger, sure)
-        return Question(self._templates(claim, 0)[1], tail, time_at=None)
+        sure = sure and not linger
+        tail = release_tail(claim.owner, None if sure else linger)
+        return Question(self._templates(claim, 0)[1 + sure], tail, time_at=None)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""
         return claim_text(claim, self._channel)
 
-    def _templates(self, claim: Claim, slot: int) -> tuple[Template, Template]:
+    def _templates(self, claim: Claim, slot: int) -> tuple[Template, Template, Template]:
         """Return how votes and releases of the same terms begin."""
         terms = (claim[:TERMS], slot)
         found = self._packed.get(terms)
@@ -304,8 +305,9 @@ class Voting:
             where = seat(claim, slot)
             words = claim_words(claim, text, *where)
             found = self._packed[terms] = (
-                Template(VOTE, 6, 3, *keys, roster_key(claim.key), *words, " ".join(where)),
-                Template(RELEASE, 2, 2, *keys, *words, TOMBSTONE_MILLIS),
+                Template(VOTE, 6 if claim.limit else 5, 2, *keys, *words),
+                Template(RELEASE, 2, 2, *keys, *words),
+                Template(RELEASE, 1, 2, *keys, *words),  # by a holder that still relies on it
             )
         return found
 

@@ -1,13 +1,14 @@
 -- End a claim, whether it holds, waits or was never seen; whoever waits moves up.
 --
 -- KEYS  record, queue
--- ARGV  what `m` says if it is alone, "ttl mode channel path rest", life of a tombstone in
---       milliseconds, linger ("sure": none, and it was granted for longer than until now), owner
+-- ARGV  what `m` says if it is alone, "ttl mode channel path rest", owner[, linger]; without the last
+--       it is sure: granted for longer than until now
 -- Gives 1 if it held alone, else {1 = it held, time}.
 -- Rule 1 (S6): an owner nobody knows leaves a tombstone: its claim may still be on the way.
 -- Rule 2 (S31): with `linger` the seat stays taken, by nobody, for that long; a repeat changes nothing.
 
-local linger, owner = tonumber(ARGV[4]) or 0, ARGV[5]
+local TOMBSTONE = 300000  -- milliseconds
+local owner, linger = ARGV[3], tonumber(ARGV[4] or 0)
 local r = open(KEYS[1], KEYS[2], owner)
 local held = 0
 if r.mine then
@@ -29,6 +30,6 @@ elseif withdraw(r, owner .. ' ' .. ARGV[2]) then
   move_up(r)
   commit(r)
 else
-  bury(r, owner, tonumber(ARGV[3]))
+  bury(r, owner, TOMBSTONE)
 end
 return { held, now }

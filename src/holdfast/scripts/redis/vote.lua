@@ -1,9 +1,9 @@
 -- One node's answer to a Redlock claim: yes with the proposed token, or why not.
 --
--- KEYS  record, queue, roster
--- ARGV  what `m` says if it is alone, "ttl mode channel path rest" of its place in the queue, "mode
---       path" of its seat, owner, queue?, proposed token, ticket, "max_ttl nodes run" of the roster,
---       wanted until
+-- KEYS  record, queue
+-- ARGV  what `m` says if it is alone, "ttl mode channel path rest", owner, proposed token, "queue?
+--       ticket", "max_ttl nodes run" of the roster, wanted until[, "mode path" of its seat if that is
+--       another than that of its place in the queue]
 -- Gives the time or {"granted", time, token}, {"busy", time, position, floor, taken slots[, token, expires, rest]},
 -- {"floor", time, floor}, {"ahead", time}, {"late", time}, {"barred", time},
 -- {"mismatch", time, kind, limit}, {"stranger", time}, {"roster", time, max_ttl, nodes} or
@@ -16,14 +16,15 @@
 --   what comes under a lower one than it holds is a copy of an earlier round.
 
 local MINUTE = 60000000
-local owner, proposal, ticket = ARGV[4], tonumber(ARGV[6]), tonumber(ARGV[7])
-local ttl, channel, rest = string.match(ARGV[2], '^(%d+) %u (%S+) %S+ (.*)$')
-local mode, path = string.match(ARGV[3], '^(%u) (%S+)$')
+local owner, proposal = ARGV[3], tonumber(ARGV[4])
+local queue, ticket = string.match(ARGV[5], '^(%d) (%d+)$')
+local ttl, mode, channel, path, rest = string.match(ARGV[2], '^(%d+) (%u) (%S+) (%S+) (.*)$')
+if ARGV[8] then mode, path = string.match(ARGV[8], '^(%u) (%S+)$') end
 local kind, limit = string.match(ARGV[1], '^(%a+) (%d+) ')
 ttl = tonumber(ttl)
-if now > tonumber(ARGV[9]) then return { 'late', now } end
+if now > tonumber(ARGV[7]) then return { 'late', now } end
 if roster then
-  local max_ttl, nodes, run = string.match(ARGV[8], '^(%d+) (%d+) (.*)$')
+  local max_ttl, nodes, run = string.match(ARGV[6], '^(%d+) (%d+) (.*)$')
   if not roster[1] or roster[4] ~= run then return { 'stranger', now } end
   if roster[1] ~= max_ttl or roster[2] ~= nodes then
     return { 'roster', now, roster[1], roster[2] }
@@ -71,7 +72,7 @@ elseif r.kind ~= kind or r.limit ~= tonumber(limit) then
 end
 
 local claim = { owner = owner, ttl = ttl, mode = mode, path = path }
-local crowd, ahead = rehearse(r, ticket)
+local crowd, ahead = rehearse(r, tonumber(ticket))
 local room = not full(crowd)
 if r.kind == 'semaphore' then
   for _, h in ipairs(r.pathed > 0 and inside(r) or {}) do
@@ -96,13 +97,13 @@ if room then
   seat(r, claim, proposal)
   if roster and r.buried <= now then
     r.new[#r.new + 1] = 'r'
-    r.new[#r.new + 1] = ARGV[8]
+    r.new[#r.new + 1] = ARGV[6]
   end
   commit(r)
   return { 'granted', now, proposal }
 end
 
-if ARGV[5] == '1' then enqueue(r, ARGV[7], member) end
+if queue == '1' then enqueue(r, ticket, member) end
 local position = redis.call('ZRANK', r.queue, member) or r.waiting
 local first, slots = nil, {}
 for _, h in ipairs(inside(r)) do
