@@ -195,7 +195,7 @@ class Draft:
         change.graves(self.table.tombstones, self._now, self._wall)
         if not change.made:
             return None
-        if newcomers and change.sets_only_one and may_join(newcomers[0], self._item):
+        if len(newcomers) == 1 and change.sets_only_one and may_join(newcomers[0], self._item):
             return join_request(newcomers[0])
         floor = max(self.table.floor, compared or 0)
         if floor > number(self._item, "t"):

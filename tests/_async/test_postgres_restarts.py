@@ -49,13 +49,13 @@ class TestRestarts(AsyncPostgresSuite):
         assert self.waiting("r") == self.waiting("s") == 1
         self.harness.restart(keep_data=True)
         assert self.waiting("r") == self.waiting("s") == 0
-        client = self.connect()
+        client = self.connect()  # the other one may find only by asking that its connection is gone
         lease = await self.take(client.rwlock("r").read())
         assert await lease.release() is True
-        assert await self.client.engine.release(permit, 5.0) is True
+        assert await client.engine.release(permit, 5.0) is True
         lease = await self.take(client.semaphore("s", 1))
         assert await lease.release() is True
-        await self.client.engine.release(readers, 5.0)
+        await client.engine.release(readers, 5.0)
         await self.until_free("r")
         await self.until_free("s")
 

@@ -49,13 +49,13 @@ class TestRestarts(PostgresSuite):
         assert self.waiting("r") == self.waiting("s") == 1
         self.harness.restart(keep_data=True)
         assert self.waiting("r") == self.waiting("s") == 0
-        client = self.connect()
+        client = self.connect()  # the other one may find only by asking that its connection is gone
         lease = self.take(client.rwlock("r").read())
         assert lease.release() is True
-        assert self.client.engine.release(permit, 5.0) is True
+        assert client.engine.release(permit, 5.0) is True
         lease = self.take(client.semaphore("s", 1))
         assert lease.release() is True
-        self.client.engine.release(readers, 5.0)
+        client.engine.release(readers, 5.0)
         self.until_free("r")
         self.until_free("s")
 
