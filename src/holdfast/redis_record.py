@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from .model import Claim, Entry, Family, Holder, Mode, Snapshot
 from .names import decode
-from .redis_link import Reply, Script, packed_word
+from .redis_link import Reply, Script, Template, packed_word
 
 NO_PATH = "."
 MICROS = 1_000_000
@@ -72,10 +72,20 @@ def claim_words(claim: Claim, text: str, mode: str, path: str) -> tuple[str, str
     return f"{claim.family.value} {claim.limit} 0 1 {counts}", f"{micros(claim.ttl)} {text}"
 
 
-def release_tail(owner: str, linger: float | None) -> bytes:
-    """Return the last words of a release; linger None: the holder still relies on it."""
-    tail = packed_word(owner)
-    return tail if linger is None else tail + packed_word(str(micros(linger)))
+class Releases:
+    """Releases of the same terms: with a word less if the holder still relies on its lock."""
+
+    __slots__ = ("_sure", "_usual")
+
+    def __init__(self, script: Script, keys: tuple[str, str], words: tuple[str, str]) -> None:
+        self._usual = Template(script, 2, 2, *keys, *words)
+        self._sure = Template(script, 1, 2, *keys, *words)
+
+    def of(self, owner: str, linger: float, sure: bool) -> tuple[Template, bytes]:
+        """Return one of them and its last words: owner, and linger unless it is `sure`."""
+        if sure and not linger:
+            return self._sure, packed_word(owner)
+        return self._usual, packed_word(owner) + packed_word(str(micros(linger)))
 
 
 def granted(answer: Reply) -> bool:

@@ -19,13 +19,13 @@ from ...model import Claim, Family, Grant, Queued
 from ...redis_link import Reply, Template, packed_word
 from ...redis_record import (
     TERMS,
+    Releases,
     claim_text,
     claim_words,
     keys_of,
     load_script,
     micros,
     path_text,
-    release_tail,
 )
 from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, unanimous
 from ...rules import backoff, recheck_in, validity
@@ -89,7 +89,7 @@ class AsyncVoting:
         self._max_ttl = max_ttl
         self._node_timeout = patience
         self._floors: dict[str, int] = {}
-        self._packed: dict[tuple[object, ...], tuple[Template, Template, Template]] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Releases]] = {}
         self._ahead = 0.0  # how far the nodes' clocks are ahead of ours, as far as they agree
         self._ahead_until = -math.inf  # when to look at that again
 
@@ -286,15 +286,14 @@ class AsyncVoting:
 
     def release_question(self, claim: Claim, linger: float = 0.0, sure: bool = False) -> Question:
         """Return what ends a claim on a node; `sure`: its holder still relies on it."""
-        sure = sure and not linger
-        tail = release_tail(claim.owner, None if sure else linger)
-        return Question(self._templates(claim, 0)[1 + sure], tail, time_at=None)
+        template, tail = self._templates(claim, 0)[1].of(claim.owner, linger, sure)
+        return Question(template, tail, time_at=None)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""
         return claim_text(claim, self._channel)
 
-    def _templates(self, claim: Claim, slot: int) -> tuple[Template, Template, Template]:
+    def _templates(self, claim: Claim, slot: int) -> tuple[Template, Releases]:
         """Return how votes and releases of the same terms begin."""
         terms = (claim[:TERMS], slot)
         found = self._packed.get(terms)
@@ -302,12 +301,10 @@ class AsyncVoting:
             if len(self._packed) >= REMEMBERED:
                 self._packed.clear()
             keys, text = keys_of(claim.key), self.text(claim)
-            where = seat(claim, slot)
-            words = claim_words(claim, text, *where)
+            words = claim_words(claim, text, *seat(claim, slot))
             found = self._packed[terms] = (
                 Template(VOTE, 6 if claim.limit else 5, 2, *keys, *words),
-                Template(RELEASE, 2, 2, *keys, *words),
-                Template(RELEASE, 1, 2, *keys, *words),  # by a holder that still relies on it
+                Releases(RELEASE, keys, words),
             )
         return found
 

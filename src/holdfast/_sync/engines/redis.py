@@ -35,6 +35,7 @@ from ...model import (
 from ...redis_link import Reply, Template, from_client, from_url
 from ...redis_record import (
     TERMS,
+    Releases,
     check_rules,
     claim_text,
     claim_words,
@@ -45,7 +46,6 @@ from ...redis_record import (
     path_text,
     read_holder,
     read_snapshot,
-    release_tail,
     scan_pattern,
     time_in,
 )
@@ -137,7 +137,7 @@ class RedisEngine(Engine):
         self._anchors: dict[str, tuple[float, float, float]] = {}  # owner -> ours, theirs, ttl
         self._channel = f"holdfast:{token_hex(8)}"
         self._reader: Reader | None = None
-        self._packed: dict[tuple[object, ...], tuple[Template, Template, Template]] = {}
+        self._packed: dict[tuple[object, ...], tuple[Template, Releases]] = {}
         self._closed = False
 
     # --- Verbs. ---
@@ -201,7 +201,7 @@ class RedisEngine(Engine):
             raise node.kept_out(sent)
         return reply
 
-    def _pack(self, claim: Claim) -> tuple[Template, Template, Template]:
+    def _pack(self, claim: Claim) -> tuple[Template, Releases]:
         """Return how claims and releases of the same terms begin, and keep it."""
         if len(self._packed) >= REMEMBERED:
             self._packed.clear()
@@ -209,8 +209,7 @@ class RedisEngine(Engine):
         words = claim_words(claim, text, claim.mode.value, path_text(claim.path))
         packed = self._packed[claim[:TERMS]] = (
             Template(CLAIM, 3, 2, *keys, *words),
-            Template(RELEASE, 2, 2, *keys, *words),
-            Template(RELEASE, 1, 2, *keys, *words),  # by a holder that still relies on it
+            Releases(RELEASE, keys, words),
         )
         return packed
 
@@ -265,9 +264,9 @@ class RedisEngine(Engine):
         """See Engine."""
         if self._inbox.slots:
             self._forget(claim.owner)
-        sure = self._until.pop(claim.owner, 0.0) > self._clock() and not linger
-        template = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1 + sure]
-        tail = release_tail(claim.owner, None if sure else linger)
+        releases = (self._packed.get(claim[:TERMS]) or self._pack(claim))[1]
+        sure = self._until.pop(claim.owner, 0.0) > self._clock()
+        template, tail = releases.of(claim.owner, linger, sure)
         answer = self.node.ask(template, tail, timeout)
         return type(answer) is int or bool(answer[0])
 
