@@ -17,7 +17,7 @@ from typing import Self
 from .errors import CommandRefused
 from .etcd import EtcdServer, until_healthy
 from .link import Faults, Link
-from .ports import port_of, reserve
+from .ports import reserved_port
 from .proxy import Proxy
 
 _FROM = re.compile(rb"X-Server-From: *([0-9a-f]+)", re.IGNORECASE)
@@ -88,7 +88,7 @@ class EtcdCluster:
     def start(self) -> Self:
         """Start them all, and return when they have a leader."""
         with ExitStack() as stack:
-            ports = [port_of(stack.enter_context(reserve())) for _ in range(self._size)]
+            ports = [reserved_port(stack) for _ in range(self._size)]
             self.peers = [stack.enter_context(PeerProxy(port)) for port in ports]
             members = {f"e{number}": one.port for number, one in enumerate(self.peers)}
             self.servers = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+from contextlib import ExitStack
 
 LOOPBACK = "127.0.0.1"
 
@@ -37,6 +38,11 @@ def listen() -> socket.socket:
     listener = reserve()
     listener.listen(1024)
     return listener
+
+
+def reserved_port(stack: ExitStack) -> int:
+    """Return a port that is reserved until the stack is closed."""
+    return port_of(stack.enter_context(reserve()))
 
 
 def port_of(place: socket.socket) -> int:

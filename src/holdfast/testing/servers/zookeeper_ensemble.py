@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .errors import ServerFailed
-from .ports import LOOPBACK, port_of, reserve
+from .ports import LOOPBACK, reserved_port
 from .programs import ZooKeeperProgram
 from .proxy import Proxy
 from .zookeeper import ZooKeeperServer
@@ -55,9 +55,7 @@ class ZooKeeperEnsemble:
 
     def _start(self) -> Self:
         with ExitStack() as stack:
-            places = [stack.enter_context(reserve()) for _ in range(2 * self._count)]
-            numbers = iter(map(port_of, places))
-            ports = list(zip(numbers, numbers, strict=True))  # per member: two
+            ports = [(reserved_port(stack), reserved_port(stack)) for _ in range(self._count)]
             names = [f"zk{n}" if self._linked else LOOPBACK for n in range(self._count)]
             members = [f"{name}:{a}:{b}" for name, (a, b) in zip(names, ports, strict=True)]
             self.servers = [
