@@ -13,6 +13,7 @@ from statistics import median_low
 from typing import Any
 
 from .model import Holder
+from .redis_link import LATE, Late
 from .redis_record import read_holder
 
 NEAR = 30.0  # seconds; a clock further from the middle one than this does not number tokens
@@ -25,6 +26,7 @@ class Tally:
     granted: list[int] = field(default_factory=list)
     busy: list[int] = field(default_factory=list)
     silent: list[int] = field(default_factory=list)
+    awaited: int = 0  # of the silent: the round was decided before they had answered
     unsure: list[int] = field(default_factory=list)  # silent, but asked: they may have granted
     strangers: list[int] = field(default_factory=list)
     floors: list[int] = field(default_factory=list)  # of nodes that have seen a higher token
@@ -49,6 +51,8 @@ def count_votes(answers: Sequence[Any], proposal: int) -> Tally:
             continue
         if type(answer) is not list:
             tally.silent.append(number)
+            if answer is LATE:
+                tally.awaited += 1
             if answer is not None:
                 tally.unsure.append(number)
             continue
@@ -94,14 +98,11 @@ def main_holder(tally: Tally, blocking: int) -> Holder | None:
     return None
 
 
-def unanimous(answers: Sequence[Any], proposal: int) -> bool:
-    """Say whether every node granted the proposed token: the usual case, told quickly."""
-    for answer in answers:
-        if type(answer) is int:
-            continue
-        if type(answer) is not list or answer[0] != b"granted" or answer[2] != proposal:
-            return False
-    return True
+def undisputed(answers: Sequence[Any], quorum: int) -> bool:
+    """Say whether a majority simply said yes and nobody anything else: the usual case, quickly."""
+    kinds = list(map(type, answers))
+    yes = kinds.count(int)
+    return yes >= quorum and yes + kinds.count(Late) == len(kinds)
 
 
 def trusted(clocks: Sequence[float]) -> float:

@@ -70,6 +70,18 @@ class AsyncRedlockSuite(AsyncBase):
         assert await lease.release() is True
         return lease.token
 
+    async def cycle_with_all(self, client: holdfast.Client) -> None:
+        """Acquire and release once; hear what each node says to it."""
+        client.engine._nodes.hear_all()  # type: ignore[attr-defined]
+        await self.cycle(client)
+        await self.settle(client)
+
+    async def settle(self, client: holdfast.Client) -> None:
+        """Wait for the nodes without which a majority has decided: until they have answered, or had
+        their time."""
+        for node in client.engine.nodes:  # type: ignore[attr-defined]
+            await node.link.hear_out()
+
     async def warm_up(self, client: holdfast.Client) -> None:
         """Use every verb once: connections are made, and all nodes know all scripts."""
         lease = await self.take(client.lock("warm"))
@@ -77,6 +89,7 @@ class AsyncRedlockSuite(AsyncBase):
         await client.inspect("warm")
         assert await client.force_release("warm", token=1) == 0
         assert await lease.release() is True
+        await self.settle(client)
 
     def beside(self, call: Callable[..., Awaitable[Any]], *args: Any) -> AsyncSpawned[Any]:
         """Run a call beside the test."""

@@ -61,6 +61,7 @@ class TestNodesDown(AsyncRedlockSuite):
         two others may fail."""
         client = self.patient(ttl=2)
         await self.cycle(client)
+        await self.settle(client)
         self.cut(3, 4)
         lease = await self.take(client.lock("x"))
         assert self.seats("x") == [0, 1, 2]
@@ -78,6 +79,7 @@ class TestNodesDown(AsyncRedlockSuite):
         """Several that hold the same name at once are all seated again where a node returns."""
         client = self.patient(ttl=2)
         await self.cycle(client, "y")
+        await self.settle(client)
 
         def lock(number: int) -> holdfast.Lock:
             if kind == "readers":
@@ -170,9 +172,9 @@ class TestStoppedNodes(AsyncRedlockSuite):
     harness = RedlockHarness()
 
     @pytest.mark.parametrize("stopped", [(0,), (1, 3)])
-    async def test_they_cost_one_time_out(self, stopped: tuple[int, ...]) -> None:
-        """The first pair takes one node time-out more, however many are stopped, and later ones do
-        not wait for them; when they go on, they are used again."""
+    async def test_they_cost_no_time_out(self, stopped: tuple[int, ...]) -> None:
+        """Not even the first pair waits for those that are stopped, however many there are, nor do
+        later ones; when they go on, they are used again."""
         client = self.patient()
         for _ in range(3):
             await self.cycle(client)
@@ -180,7 +182,7 @@ class TestStoppedNodes(AsyncRedlockSuite):
             self.servers[number].pause()
         started = time.monotonic()
         await self.cycle(client)
-        assert elapsed(started) < 10 * PATIENT
+        assert elapsed(started) < PATIENT
         started = time.monotonic()
         for _ in range(PAIRS):
             await self.cycle(client)
@@ -216,11 +218,14 @@ class TestStoppedNodes(AsyncRedlockSuite):
         longer."""
         client = self.connect(node_timeout=PATIENT)
         await self.cycle(client)
+        await self.settle(client)
         self.proxies[2].delay(0.05)
         lease = await client.lock("y", ttl=0.2).try_acquire()  # 10 ms for each node
         assert lease is not None
+        await self.settle(client)
         assert client.engine.nodes[2].errors > 0  # type: ignore[attr-defined]
         patient = await self.take(client.lock("x", ttl=LONG))
+        await self.settle(client)
         assert self.seats("x", patient.owner) == [*ALL]
         await lease.release()
         assert await patient.release() is True
@@ -258,12 +263,14 @@ class TestWhatIsVisible(AsyncRedlockSuite):
             async def told_apart(slow: int = slow) -> bool:
                 # A pause between two looks at sockets counts for the node that is looked at next.
                 await self.cycle(client)
+                await self.settle(client)
                 assert nodes[slow].latency >= 0.2
                 return bool(sum(node.latency < 0.2 for node in nodes) == 4)
 
             await self.until(told_apart)
             self.proxies[slow].heal()
             await self.cycle(client)
+            await self.settle(client)
             assert nodes[slow].latency < 0.2
 
     async def test_errors_are_counted_and_told(self) -> None:
@@ -273,15 +280,18 @@ class TestWhatIsVisible(AsyncRedlockSuite):
         heard = self.listen(client)
         await self.cycle(client)
         node = client.engine.nodes[2]  # type: ignore[attr-defined]
+        await self.settle(client)
         assert (node.errors, node.error) == (0, None)
         self.proxies[2].cut()
         await self.cycle(client)
-        (failed,) = await heard.until(holdfast.events.NodeFailed)
+        await self.settle(client)
+        failed, again = await heard.until(holdfast.events.NodeFailed, 2)  # claim and release
+        assert again.node == failed.node
         assert failed.node == node.location == f"redis://127.0.0.1:{self.proxies[2].port}/0"
         assert failed.name == ""
         assert "no answer" in failed.error
-        assert node.errors == 1
-        assert str(node.error) == failed.error
+        assert node.errors == 2
+        assert str(node.error) == again.error
         self.heal()
 
         async def forgiven() -> bool:
@@ -289,7 +299,7 @@ class TestWhatIsVisible(AsyncRedlockSuite):
             return node.error is None
 
         await self.until(forgiven)
-        assert node.errors >= 1
+        assert node.errors >= 2
 
     async def test_a_silent_node_is_heard_anew(self) -> None:
         """Messages of a node that was silent may be lost for ever on the old connection: a new one
@@ -300,6 +310,7 @@ class TestWhatIsVisible(AsyncRedlockSuite):
         assert node.listening
         self.proxies[1].cut()
         await self.cycle(client)
+        await self.settle(client)
         await self.until_so(lambda: not node.listening)
         self.heal()
 

@@ -122,7 +122,7 @@ class TestSetUps(AsyncRedlockSuite):
         server.command("REPLICAOF", "127.0.0.1", self.servers[0].port)
         try:
             for _ in range(2):  # the others have a majority: that one is only silent
-                await self.cycle(client)
+                await self.cycle_with_all(client)
             assert client.engine.nodes[3].error is not None  # type: ignore[attr-defined]
             self.proxies[3].close_all()
             fresh = self.patient()

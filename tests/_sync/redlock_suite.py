@@ -70,6 +70,18 @@ class RedlockSuite(Base):
         assert lease.release() is True
         return lease.token
 
+    def cycle_with_all(self, client: holdfast.Client) -> None:
+        """Acquire and release once; hear what each node says to it."""
+        client.engine._nodes.hear_all()  # type: ignore[attr-defined]
+        self.cycle(client)
+        self.settle(client)
+
+    def settle(self, client: holdfast.Client) -> None:
+        """Wait for the nodes without which a majority has decided: until they have answered, or had
+        their time."""
+        for node in client.engine.nodes:  # type: ignore[attr-defined]
+            node.link.hear_out()
+
     def warm_up(self, client: holdfast.Client) -> None:
         """Use every verb once: connections are made, and all nodes know all scripts."""
         lease = self.take(client.lock("warm"))
@@ -77,6 +89,7 @@ class RedlockSuite(Base):
         client.inspect("warm")
         assert client.force_release("warm", token=1) == 0
         assert lease.release() is True
+        self.settle(client)
 
     def beside(self, call: Callable[..., Any], *args: Any) -> Spawned[Any]:
         """Run a call beside the test."""

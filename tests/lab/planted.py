@@ -199,7 +199,7 @@ def connection_reused_after_time_out() -> None:
             self._idle.append(connection)
 
     blocking.Link.call = call  # type: ignore[method-assign]
-    blocking.Link.take = lambda self, now=None: self._idle.pop() if self._idle else None  # type: ignore[method-assign]
+    blocking.Link.take = lambda self, now: self._idle.pop() if self._idle else None  # type: ignore[method-assign]
 
 
 def fork_keeps_lease() -> None:

@@ -252,6 +252,25 @@ def test_timed_out_task(server: RedisServer) -> None:
         asyncio.run(main())
 
 
+def test_a_task_that_comes_too_late_is_told_so(server: RedisServer) -> None:
+    """Whoever gets a connection that has ended meanwhile is not left waiting for ever."""
+
+    async def main() -> None:
+        link = AsyncLink(from_url(server.url), boot_clock)
+        assert await link.call(PING, 5.0) == b"PONG"
+        stream = link._stream
+        assert stream is not None
+        stream.abort()
+        for _ in range(3):
+            with pytest.raises(EngineUnavailable):
+                await asyncio.wait_for(stream.ask(PING, 60.0), 10)
+            await asyncio.sleep(0)  # meanwhile the loop says that it is lost
+        assert await link.call(PING, 5.0) == b"PONG"
+        await link.close()
+
+    asyncio.run(main())
+
+
 def test_closed_client_leaves_no_connection(server: RedisServer) -> None:
     """Closing a client, in either colour, ends all its connections."""
 

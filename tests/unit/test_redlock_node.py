@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from holdfast._sync.engines.redlock_nodes import (
-    AWAY_FIRST,
-    AWAY_MOST,
-    OWED_MOST,
-    RedlockNode,
-    RedlockNodes,
-)
+from holdfast._sync.engines.redlock_node import AWAY_FIRST, AWAY_MOST, OWED_MOST, RedlockNode
+from holdfast._sync.engines.redlock_nodes import RedlockNodes
+from holdfast._sync.engines.redlock_question import Inquiry
 from holdfast.redis_link import from_url
 from holdfast.server_clock import FOR_EVER, ServerClock
 
@@ -19,6 +16,11 @@ SILENCE = OSError("no answer")
 
 def make_node() -> RedlockNode:
     return RedlockNode(from_url("redis://a"), lambda: 0.0, max_ttl=300.0, on_clock_step="tell")
+
+
+def owed(until: float, *spared: int) -> Inquiry:
+    question: Any = object()
+    return Inquiry(question, (), 0.05, 0.0, until, spared)
 
 
 def make_nodes(count: int = 5) -> RedlockNodes:
@@ -88,23 +90,29 @@ def test_all_are_asked_when_a_majority_needs_them() -> None:
 def test_debts_are_paid_the_latest_first_and_expire() -> None:
     """What matters most is what happened last; what is over is never told."""
     node = make_node()
-    questions: list[Any] = [object() for _ in range(3)]
-    for number, question in enumerate(questions):
-        node.owe(question, 10.0 * (number + 1))
+    debts = [owed(until) for until in (10.0, 20.0, 30.0)]
+    assert all(node.owe(debt) for debt in debts)
     assert node.troubled
-    assert node.debt(15.0) == (questions[2], 30.0)
-    assert node.debt(15.0) == (questions[1], 20.0)
+    assert node.debt(15.0) is debts[2]
+    assert node.debt(15.0) is debts[1]
     assert node.debt(15.0) is None
+
+
+def test_what_a_node_need_not_know_is_not_owed() -> None:
+    """Neither a question without consequences, nor the end of what it never heard of."""
+    node = make_node()
+    assert not node.owe(owed(-math.inf))
+    assert not node.owe(owed(10.0, node.number))
+    assert node.debt(0.0) is None
 
 
 def test_debts_are_bounded() -> None:
     """A node that is away for long is owed only the latest."""
     node = make_node()
-    questions: list[Any] = [object() for _ in range(OWED_MOST + 5)]
-    for question in questions:
-        node.owe(question, 10.0)
-    paid = [found[0] for found in iter(lambda: node.debt(0.0), None)]
-    assert paid == questions[:4:-1]
+    debts = [owed(10.0) for _ in range(OWED_MOST + 5)]
+    for debt in debts:
+        node.owe(debt)
+    assert [*iter(lambda: node.debt(0.0), None)] == debts[:4:-1]
 
 
 # --- Its clock. ---

@@ -8,6 +8,7 @@ from itertools import combinations
 import pytest
 
 from holdfast.model import Holder
+from holdfast.redis_link import LATE
 from holdfast.redlock_tally import (
     NEAR,
     Tally,
@@ -15,7 +16,7 @@ from holdfast.redlock_tally import (
     free_slot,
     main_holder,
     trusted,
-    unanimous,
+    undisputed,
 )
 
 NOW = 1_800_000_000_000_000
@@ -98,11 +99,21 @@ def test_slots_are_counted_by_node() -> None:
     assert dict(tally.slots) == {0: 1, 1: 2}
 
 
-@pytest.mark.parametrize("bad", [None, OSError("no"), granted(P - 1), busy(1), [b"late", NOW]])
-def test_unanimous_means_every_single_one(bad: object) -> None:
-    """The shortcut is taken only if all nodes granted this very proposal."""
-    assert unanimous([granted()] * 5, P)
-    assert not unanimous([granted(), granted(), bad, granted(), granted()], P)
+@pytest.mark.parametrize("other", [None, OSError("no"), granted(), busy(1), [b"late", NOW]])
+def test_undisputed_means_that_nobody_says_anything_else(other: object) -> None:
+    """The shortcut is taken only where a majority said yes, and nobody anything but that."""
+    assert undisputed([NOW] * 5, 3)
+    assert undisputed([NOW, LATE, NOW, NOW, LATE], 3)
+    assert not undisputed([NOW, LATE, NOW, LATE, LATE], 3)
+    assert not undisputed([NOW, NOW, other, NOW, NOW], 3)
+
+
+def test_who_is_late_may_have_granted() -> None:
+    """Where a round was decided without them and then was not, they are asked again, or told."""
+    tally = count_votes([NOW, LATE, NOW, OSError("struck out"), LATE], P)
+    assert tally.granted == [0, 2]
+    assert tally.awaited == 2
+    assert tally.unsure == [1, 3, 4]
 
 
 # --- Who keeps us out. ---

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from .blocking import Link
 from .fan import afan_out, fan_out
+from .round import LATE, Late
 from .settings import Settings, from_client, from_url
 from .streaming import AsyncLink
 from .wire import Greeting, Reply, Script, Template, check, demoted, forgotten, pack, packed_word
 
 __all__ = [
+    "LATE",
     "AsyncLink",
     "Greeting",
+    "Late",
     "Link",
     "Reply",
     "Script",

@@ -4,6 +4,7 @@ Rule 1: a connection that saw a time-out, an error or an interrupt is closed, ne
 Rule 2: nothing is sent twice.
 Rule 3: where a request had no answer, all other connections are in doubt and left too: an idle one
         may be half open, and nothing would ever be heard on it.
+Rule 4: one on which an answer is late is used all the same: the next answer comes behind it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from .._concurrency import Mutex, Reader
 from ..clocks import Clock
 from ..errors import EngineUnavailable
 from .connection import Connection, drive
+from .round import Round
 from .settings import Settings
-from .wire import Follow, Greeting, Reply, check, forbidden, pack, silent, unreachable
+from .wire import CLOSED, Follow, Greeting, Reply, check, forbidden, pack, silent, unreachable
 
 IDLE_TRUST = 0.1  # seconds after which an idle connection is looked at before it is used
 
@@ -30,8 +32,9 @@ class Link:
         self.settings = settings
         self._clock = clock
         self.greeting = Greeting()
-        self.heard = -math.inf  # when the last answer came that was asked for so
-        self.latency = math.inf  # seconds that the last answer took, asked together with others
+        self.heard = -math.inf  # when the last answer came in a round
+        self.given_up = -math.inf  # when an answer was last found to be overdue
+        self.latency = math.inf  # seconds that the last answer took, in a round
         self.on_greeting: Callable[[Greeting, float, float], None] = lambda *_: None
         self._idle: list[Connection] = []
         self.mail: Connection | None = None
@@ -46,9 +49,9 @@ class Link:
         connection: Connection | None = None
         try:
             connection = self._idle.pop()
-            if time.monotonic() - connection.used > IDLE_TRUST:
+            if connection.awaited or time.monotonic() > connection.trusted_until:
                 self._idle.append(connection)
-                connection = self.take()
+                connection = self._caught_up()
         except IndexError:
             pass
         if connection is None:
@@ -72,36 +75,57 @@ class Link:
         except BaseException:
             connection.close()
             raise
-        connection.used = time.monotonic()
+        connection.trusted_until = time.monotonic() + IDLE_TRUST
         self._idle.append(connection)
         if self._closed:
             self._drop_idle()
         return reply
 
-    def take(self, now: float | None = None) -> Connection | None:
-        """Return a connection that is ready, if there is one."""
-        now = time.monotonic() if now is None else now
+    def take(self, now: float) -> Connection | None:
+        """Return a connection that is ready, if there is one; answers may be late on it."""
         while self._idle:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 break
-            if now - connection.used < IDLE_TRUST or not connection.stale():
+            if now < connection.trusted_until or self._is_fine(connection, connection.catch_up):
                 return connection
-            connection.close()
         return None
 
-    def give_back(self, connection: Connection) -> None:
-        """Keep a connection whose last request was answered now."""
-        connection.used = time.monotonic()
-        self.keep(connection)
+    def _is_fine(self, connection: Connection, look: Callable[[], None]) -> bool:
+        """Say whether a connection is still to be used after a look at it."""
+        asked = connection.awaited[-1][2] if connection.awaited else -math.inf
+        look()
+        if connection.broken and asked > -math.inf:
+            self.given_up = time.monotonic()
+            if self.heard < asked:
+                self.leave()
+        return not connection.broken
 
-    def keep(self, connection: Connection) -> None:
+    def _caught_up(self) -> Connection | None:
+        """Return a connection that is ready and owes nothing, if there is one."""
+        connection = self.take(math.inf)
+        if connection is None or not connection.awaited:
+            return connection
+        self.keep(connection, time.monotonic())
+        return None
+
+    def keep(self, connection: Connection, now: float) -> None:
         """Keep a connection that may be used again."""
-        self.heard = connection.used
+        connection.trusted_until = now + IDLE_TRUST
+        if connection.awaited:
+            connection.trusted_until = min(connection.trusted_until, connection.awaited[0][3])
+        self.latency = connection.latency
         self._idle.append(connection)
         if self._closed:
             self._drop_idle()
+
+    def hear_out(self) -> None:
+        """Wait for what is late on connections that nobody uses, as long as anybody would."""
+        idle = [self._idle.pop() for _ in range(len(self._idle))]
+        for connection in idle:
+            if self._is_fine(connection, connection.hear_out):
+                self.keep(connection, time.monotonic())
 
     def make(self) -> Connection:
         """Begin a new connection."""
@@ -120,26 +144,27 @@ class Link:
             self.on_greeting(connection.greeting, connection.greeted_from, self._clock())
 
     def _first_call(self, request: bytes, timeout: float) -> Reply:
-        connection = self.make()
+        connection, reply = self._ask_first(request, timeout)
+        self.keep(connection, time.monotonic())
+        return reply
+
+    def _ask_first(self, request: bytes, timeout: float) -> tuple[Connection, Reply]:
+        """Make a connection, and return it with the reply to what was asked first."""
+        connection, round = self.make(), Round(1)
         try:
             started = time.monotonic()
-            connection.request = request
-            drive([connection], started + timeout)
-            reply = connection.reply
-            if connection.greeting is None:
-                if isinstance(reply, Exception) and not isinstance(reply, OSError):
-                    raise reply
-                why = reply if isinstance(reply, OSError) else f"no answer within {timeout:.3g} s"
-                raise unreachable(self.settings, why)
-            if reply is False or isinstance(reply, OSError):
-                why = f"within {timeout:.3g} s" if reply is False else str(reply)
-                raise silent(self.settings, why)
+            connection.ask(request, round, 0, started, timeout)
+            drive([connection], round, started + timeout)
+            if not round.decided:
+                connection.give_up()
+            (reply,) = round.answers
+            if connection.broken:
+                raise reply
             self.greeted(connection)
         except BaseException:
             connection.close()
             raise
-        self.give_back(connection)
-        return reply
+        return connection, reply
 
     # --- Hearing what nobody asked for. ---
 
@@ -160,28 +185,22 @@ class Link:
 
         False = the user has no right to.
         """
-        deadline = time.monotonic() + timeout
+        end = time.monotonic() + timeout
         if not self._mutex.acquire(timeout=max(0.0, timeout)):
             return True  # another thread is trying
         try:
             if self.mail is not None or self._closed:
                 return True
-            connection = self.make()
-            try:
-                connection.request = pack((b"SUBSCRIBE", channel))
-                drive([connection], deadline)
-                reply = connection.reply
-                if reply is False or isinstance(reply, OSError):
-                    raise unreachable(self.settings, reply or "no answer to SUBSCRIBE")
-                if not forbidden(reply):
-                    check(self.settings, reply)
-                self.greeted(connection)
-            except BaseException:
-                connection.close()
-                raise
+            subscribe = pack((b"SUBSCRIBE", channel))
+            connection, reply = self._ask_first(subscribe, end - time.monotonic())
             if forbidden(reply):
                 connection.close()
                 return False
+            try:
+                check(self.settings, reply)
+            except BaseException:
+                connection.close()
+                raise
             connection.socket.setblocking(False)
             self.mail = connection
         finally:
@@ -189,14 +208,10 @@ class Link:
 
         def read() -> None:
             try:
-                connection.reply = False
-                connection.receive()
-                while connection.reply is not False:
-                    if isinstance(connection.reply, list) and len(connection.reply) == 3:
-                        hear(connection.reply[2])
-                    connection.reply = connection.reader.gets()
-            except BlockingIOError:
-                pass
+                connection.fetch()
+                while (message := connection.reader.gets()) is not False:
+                    if isinstance(message, list) and len(message) == 3:
+                        hear(message[2])
             except Exception:
                 reader.remove(connection.socket.fileno())
                 self._hang_up(connection)
@@ -206,8 +221,15 @@ class Link:
         return True
 
     def leave(self) -> None:
-        """Trust no connection any more: the server, or the way to it, is not what it was."""
-        self._drop_idle()
+        """Trust no connection any more: the server, or the way to it, is not what it was.
+
+        One on which answers are late has until these are due: what was asked may still arrive.
+        """
+        for connection in [self._idle.pop() for _ in range(len(self._idle))]:
+            if connection.awaited:
+                self._idle.append(connection)
+            else:
+                connection.close()
         mail = self.mail
         if mail is not None:
             try:
@@ -224,15 +246,19 @@ class Link:
     # --- The end. ---
 
     def close(self) -> None:
-        """Close all connections; the reader must be closed before."""
+        """Close all connections, after what is late; the reader must be closed before."""
         self._closed = True
-        self._drop_idle()
+        # What was asked last may be a release: a socket that is closed before its answer is read
+        # may take the question with it.
+        self.hear_out()
         if self.mail is not None:
             self._hang_up(self.mail)
 
     def abandon(self) -> None:
         """In a forked child: close our copies of the parent's sockets (TLS too: no goodbye)."""
-        self._drop_idle()
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
         if self.mail is not None:
             self.mail.close()
             self.mail = None
@@ -240,4 +266,4 @@ class Link:
 
     def _drop_idle(self) -> None:
         while self._idle:
-            self._idle.pop().close()
+            self._idle.pop().break_off(CLOSED)

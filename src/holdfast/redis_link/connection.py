@@ -2,12 +2,15 @@
 
 Rule 1: what is not there yet, TCP, TLS or greeting, is made by the same steps for one server and
         for many: `drive` lets them all progress at once, in the caller's thread.
-Rule 2: it never closes itself: whoever sees it fail does.
+Rule 2: replies come in the order of requests. Who does not wait for one leaves it to whoever uses
+        the connection next, who reads it before his own, and puts it where it belongs.
+Rule 3: where a connection ends, each request without a reply gets an error instead.
 """
 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import select
 import socket
@@ -15,21 +18,23 @@ import ssl
 import struct
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import hiredis
 
 from ..clocks import Clock
+from .round import Round
 from .settings import Settings
-from .wire import Greeting, Reply, hello, read_greeting
+from .wire import CLOSED, Greeting, Reply, hello, read_greeting, silent, unreachable
 
 CHUNK = 65536
 SMALL = 400  # most replies; room for more costs time even if it stays empty
 KERNEL_TIMEOUTS = sys.platform == "linux"  # a time-out without a poll() before every recv()
 NEAR, FAIR = 0.9, 0.95  # how exactly a time-out is kept, for the sake of not setting it each time
 SEND_MOST = 5.0  # seconds that the first request of a connection may take to leave
-CLOSED = "the connection was closed"
+UNASKED = "it said something that nobody had asked for"
 
 _PENDING = (0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR)
 
@@ -45,18 +50,9 @@ class Connection:
     """One socket with its parser; `greeting` is None until the server has greeted us."""
 
     __slots__ = (
-        *("_addresses", "_clock", "_left", "_replies", "_timeout", "_tls", "greeted_from"),
-        *(
-            "announced",
-            "greeting",
-            "reader",
-            "reply",
-            "request",
-            "settings",
-            "socket",
-            "used",
-            "wants",
-        ),
+        *("_addresses", "_clock", "_left", "_replies", "_request", "_timeout", "_tls"),
+        *("announced", "awaited", "broken", "greeted_from", "greeting", "latency", "reader"),
+        *("settings", "socket", "trusted_until", "wants"),
     )
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -65,11 +61,15 @@ class Connection:
         self.reader = hiredis.Reader()
         self.greeting: Greeting | None = None
         self.announced = False  # the link has heard of the greeting
-        self.request = b""
-        self.reply: Reply = False
-        self.used = 0.0
+        self.broken = False
+        # Whose turn it is: a round, the number of our answer in it, when it was sent, and when
+        # nobody wants it any more.
+        self.awaited: deque[tuple[Round, int, float, float]] = deque()
+        self.trusted_until = 0.0  # until when it may be used without a look at it
+        self.latency = math.inf  # seconds that its last answer took
         self.greeted_from = 0.0  # before the server looked at its clock
         self.wants = select.POLLOUT
+        self._request = b""  # to be sent once we are greeted
         self._timeout = -1.0
         self._tls = settings.tls is not None
         self._replies: list[Reply] = []
@@ -110,22 +110,13 @@ class Connection:
         self.socket.close()
         self._connect()
 
-    def step(self) -> bool:
-        """Do what can be done without waiting; say whether the reply is there."""
-        if self.greeting is None and not self._greet():
-            return False
-        if self.request:
-            request, self.request = self.request, b""
-            self.set_timeout(SEND_MOST)
-            self.socket.sendall(request)
-            if self._tls:  # it may be readable and have nothing for us: half a record
-                self.socket.setblocking(False)
-                self._timeout = -1.0
-            self.wants = select.POLLIN
-            return False
-        if self.reply is False:
-            self.receive()
-        return self.reply is not False
+    def step(self, looked: bool) -> None:
+        """Do what can be done without waiting; `looked`: what is there now was not there before."""
+        if self.greeting is not None:
+            self.receive(looked)
+        elif self._greet() and self._request:
+            self._send(self._request, SEND_MOST)
+            self._request = b""
 
     def _greet(self) -> bool:
         if self._left == 0:
@@ -140,10 +131,9 @@ class Connection:
             self.socket.sendall(data)
             self.wants = select.POLLIN
             return False
-        self.receive()
-        while self.reply is not False:
-            self._replies.append(self.reply)
-            self.reply = self.reader.gets()
+        self.fetch()
+        while (reply := self.reader.gets()) is not False:
+            self._replies.append(reply)
         if len(self._replies) < self._left:
             return False
         self.greeting = read_greeting(self.settings, self._replies)
@@ -167,20 +157,7 @@ class Connection:
             return False
         return True
 
-    # --- Being used. ---
-
-    def receive(self) -> None:
-        """Read what is there, or wait for it as long as the socket may; `reply` is False if not."""
-        try:
-            data = self.socket.recv(CHUNK)
-        except ssl.SSLWantReadError:
-            return
-        if not data:
-            raise ConnectionError(CLOSED)
-        self.reader.feed(data)
-        while isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
-            self.reader.feed(self.socket.recv(CHUNK))
-        self.reply = self.reader.gets()
+    # --- Being used by one at a time. ---
 
     def converse(self, request: bytes, timeout: float) -> Reply:
         """Send a request and wait for its reply, on a connection that is ready."""
@@ -197,34 +174,100 @@ class Connection:
             if reply is not False:
                 return reply
 
-    def begin(self, request: bytes, timeout: float) -> None:
-        """Send a request, on a connection that is ready, to be finished later."""
-        self.reply = False
-        self.wants = select.POLLIN
-        try:
-            if not NEAR * timeout <= self._timeout <= timeout:
-                self.set_timeout(timeout)
-            self.socket.sendall(request)
-        except OSError as error:
-            self.reply = error
+    # --- Being used in rounds. ---
 
-    def finish(self) -> Reply:
-        """Wait for the reply, but not for the second half of one; False if it is not there, or if
-        there is an error instead, as `reply`."""
-        if self.reply is not False:
-            return False  # it could not even be sent
+    def ask(self, request: bytes, round: Round, number: int, sent: float, timeout: float) -> None:
+        """Send a request, now or when we are greeted; what comes of it is put into the round."""
+        self.awaited.append((round, number, sent, sent + timeout))
+        if self.greeting is None:
+            self._request = request
+            return
         try:
-            data = self.socket.recv(SMALL)
+            self._send(request, timeout)
+        except OSError as error:
+            self.break_off(error)
+
+    def _send(self, request: bytes, timeout: float) -> None:
+        if not NEAR * timeout <= self._timeout <= timeout:
+            self.set_timeout(timeout)
+        self.socket.sendall(request)
+        if self._tls:  # it may be readable and have nothing for us: half a record
+            self.socket.setblocking(False)
+            self._timeout = -1.0
+
+    def fetch(self) -> None:
+        """Let the parser have what is there, or what comes as long as the socket may wait."""
+        try:
+            data = self.socket.recv(CHUNK if self._tls else SMALL)
             if not data:
                 raise ConnectionError(CLOSED)
             self.reader.feed(data)
-            self.reply = reply = self.reader.gets()
-        except (BlockingIOError, TimeoutError):
-            return False
-        except OSError as error:
-            self.reply = error
-            return False
-        return reply
+            if isinstance(self.socket, ssl.SSLSocket):
+                while self.socket.pending():
+                    self.reader.feed(self.socket.recv(CHUNK))
+            elif len(data) == SMALL:
+                self.reader.feed(self.socket.recv(CHUNK, socket.MSG_DONTWAIT))
+        except (ssl.SSLWantReadError, BlockingIOError):
+            pass
+
+    def receive(self, looked: bool) -> None:
+        """Put what is there to read where it is awaited."""
+        self.fetch()
+        now, gets, awaited = time.monotonic(), self.reader.gets, self.awaited
+        while (reply := gets()) is not False:
+            if not awaited:
+                raise ConnectionError(UNASKED)
+            round, number, sent, _ = awaited.popleft()
+            if looked or not round.decided or now - sent < self.latency:
+                self.latency = now - sent  # else it was there before, who knows for how long
+            round.put(number, reply)
+
+    def catch_up(self) -> None:
+        """Read what came while nobody looked; break off if it has ended, or an answer is due."""
+        try:
+            while self._readable(0.0):
+                self.receive(looked=False)
+        except Exception as error:
+            self.break_off(error)
+        if self.awaited and self.awaited[0][3] <= time.monotonic():
+            self.give_up()
+
+    def hear_out(self) -> None:
+        """Wait for what is still awaited, as long as anybody would."""
+        self.catch_up()
+        try:
+            while self.awaited and self._readable(self.awaited[0][3] - time.monotonic()):
+                self.receive(looked=True)
+        except Exception as error:
+            self.break_off(error)
+        if self.awaited:
+            self.give_up()
+
+    def _readable(self, timeout: float) -> bool:
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN)
+        return bool(poll.poll(max(0.0, timeout) * 1000))
+
+    def give_up(self) -> None:
+        """Break off because the answer that is due did not come in time."""
+        _, _, sent, deadline = self.awaited[0]
+        within = f"within {deadline - sent:.3g} s"
+        self.break_off(f"no answer {within}" if self.greeting is None else within)
+
+    def break_off(self, why: Exception | str) -> None:
+        """Close it, and let everybody who awaits something know that it will not come."""
+        self.broken = True
+        self.close()
+        error: Exception
+        if self.greeting is not None:
+            error = silent(self.settings, str(why))
+        elif isinstance(why, OSError | str):
+            error = unreachable(self.settings, why)
+        else:
+            error = why  # it did not greet us properly
+        while self.awaited:
+            round, number, _, _ = self.awaited.popleft()
+            round.put(number, error)
 
     def set_timeout(self, timeout: float) -> None:
         """Let the socket wait that long at most."""
@@ -238,49 +281,41 @@ class Connection:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
 
-    def stale(self) -> bool:
-        """Say whether an idle connection has something to read: its end, as a rule."""
-        poll = select.poll()
-        poll.register(self.socket, select.POLLIN)
-        return bool(poll.poll(0))
-
     def close(self) -> None:
         """Close it, without a goodbye."""
         self.socket.close()
 
 
-def drive(connections: Sequence[Connection], deadline: float) -> None:
-    """Let each get its reply, all at once, until a deadline of time.monotonic().
-
-    What fails gets its exception as reply, what does not answer in time keeps False.
-    """
+def drive(connections: Iterable[Connection], round: Round, deadline: float) -> None:
+    """Let all of them progress until the round is decided, or until an instant of monotonic()."""
     poll = select.poll()
     waiting: dict[int, Connection] = {}
     for connection in connections:
-        waiting[connection.socket.fileno()] = connection
-        poll.register(connection.socket, connection.wants)
-    while waiting:
-        left = deadline - time.monotonic()
-        ready = poll.poll(max(0.0, left) * 1000)
+        if not connection.broken:
+            file = connection.socket.fileno()
+            waiting[file] = connection
+            poll.register(file, connection.wants)
+    looked = False
+    while not round.decided:
+        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
         if not ready:
             return
         for file, _ in ready:
             connection = waiting[file]
             before = connection.wants
             try:
-                done = connection.step()
+                connection.step(looked)
             except Exception as error:
-                connection.reply = error
-                done = True
-            if done:
-                connection.used = time.monotonic()
                 poll.unregister(file)
-                del waiting[file]
-            elif connection.socket.fileno() != file:  # it tries the next address
+                connection.break_off(error)
+                continue
+            if connection.wants == before and connection.greeting is not None:
+                continue
+            if connection.socket.fileno() == file:
+                poll.modify(file, connection.wants)
+            else:  # it tries the next address
                 poll.unregister(file)
-                del waiting[file]
                 file = connection.socket.fileno()
                 waiting[file] = connection
                 poll.register(file, connection.wants)
-            elif connection.wants != before:
-                poll.modify(file, connection.wants)
+        looked = True

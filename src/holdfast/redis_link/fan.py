@@ -3,124 +3,153 @@
 Rule 1: all are sent before any is awaited; together they take as long as the slowest, and never
         longer than the time-out.
 Rule 2: an answer is a value: a reply, or the exception that came instead of it.
+Rule 3: where enough yeses decide, nobody waits for the others: LATE stands in their place, and they
+        are told when they come. Only whoever is being connected to is waited for in any case: it
+        would never be ready otherwise.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..errors import EngineUnavailable
 from .blocking import Link
 from .connection import Connection, drive
+from .round import LATE, Place, Round, unheard
 from .streaming import AsyncLink
-from .wire import Reply, silent, unreachable
+from .wire import Reply, silent
 
-AT_ONCE = 0.0002  # seconds: we did not have to wait for it
-IN_NO_TIME = 0.25  # part of the time-out after which the rest is awaited together, not in turn
+INTERRUPTED = "whoever asked was interrupted"
+OVERDUE = "nor to what was asked before"
 
 
 async def afan_out(
-    links: Sequence[AsyncLink], requests: Sequence[bytes], timeout: float
+    links: Sequence[AsyncLink],
+    requests: Sequence[bytes],
+    timeout: float,
+    enough: int = 0,
+    late: Callable[[int, Reply], None] = unheard,
 ) -> list[Reply]:
-    """Send to each link its request; return the answers in the same order."""
-    waiting: list[asyncio.Future[Reply]] = []
-    for link, request in zip(links, requests, strict=True):
-        answer = link.submit(request, timeout)
-        if answer is None:  # not connected yet
-            answer = asyncio.ensure_future(link.call(request, timeout))
-        waiting.append(answer)
+    """Send to each link its request; return the answers in the same order.
+
+    With `enough`, that many integers are enough; each answer that comes later is told to `late`.
+    """
+    round = Round(len(links), enough, late)
+    connecting: list[asyncio.Task[Reply]] = []
+    for number, (link, request) in enumerate(zip(links, requests, strict=True)):
+        if not link.submit(request, timeout, Place(round, number)):
+            round.enough = 0
+            task = asyncio.ensure_future(link.call(request, timeout))
+            task.add_done_callback(_put_into(round, number))
+            connecting.append(task)
     try:
-        return list(await asyncio.gather(*waiting, return_exceptions=True))
+        if not round.decided:
+            round.waiter = asyncio.get_running_loop().create_future()
+            await round.waiter
     except asyncio.CancelledError:
+        round.forget()
+        for task in connecting:
+            task.cancel()
         for link in links:
             link.retire()
         raise
+    round.closed = True
+    return round.answers
 
 
-def fan_out(links: Sequence[Link], requests: Sequence[bytes], timeout: float) -> list[Reply]:
-    """Send to each link its request; return the answers in the same order."""
-    before = started = time.monotonic()
-    patient = started + timeout * IN_NO_TIME
+def _put_into(round: Round, number: int) -> Callable[[asyncio.Task[Reply]], None]:
+    def put(task: asyncio.Task[Reply]) -> None:
+        if not task.cancelled():
+            round.put(number, task.exception() or task.result())
+
+    return put
+
+
+def fan_out(
+    links: Sequence[Link],
+    requests: Sequence[bytes],
+    timeout: float,
+    enough: int = 0,
+    late: Callable[[int, Reply], None] = unheard,
+) -> list[Reply]:
+    """Send to each link its request; return the answers in the same order.
+
+    With `enough`, that many integers are enough; each answer that comes later is told to `late`,
+    by whoever uses its connection next.
+    """
+    started = time.monotonic()
+    round = Round(len(links), enough, late)
     taken: list[Connection | None] = []  # those that are neither kept nor closed yet
-    answers: list[Reply] = []
     try:
         for link in links:
             taken.append(link.take(started))
+        if None in taken:
+            round.enough = 0
         # One right after the other: servers that share a core are woken up once.
-        for connection, request in zip(taken, requests, strict=True):
+        for number, (connection, request) in enumerate(zip(taken, requests, strict=True)):
             if connection is not None:
-                connection.begin(request, timeout)
-        for number, connection in enumerate(taken):
-            if connection is None or before > patient or (reply := connection.finish()) is False:
-                deadline = started + timeout
-                return answers + _patiently(links, requests, taken, number, deadline, timeout)
-            link, now = links[number], time.monotonic()
-            if now - before > AT_ONCE or now - started < link.latency:
-                link.latency = now - started  # else it was there before, who knows for how long
-            connection.used = before = now
-            taken[number] = None
-            link.keep(connection)
-            answers.append(reply)
+                connection.ask(request, round, number, started, timeout)
+        if None in taken:
+            _connect(links, requests, taken, round, started, timeout)
+        drive([one for one in taken if one is not None], round, started + timeout)
+        if not round.decided:
+            for number, connection in enumerate(taken):
+                if connection is not None and round.answers[number] is LATE:
+                    connection.give_up()
+        round.closed = True
+        _give_back(links, taken, round.answers, started)
     except BaseException:
+        round.forget()
         for connection in taken:
             if connection is not None:
-                connection.close()
+                connection.break_off(INTERRUPTED)
         raise
-    return answers
+    return round.answers
 
 
-def _patiently(
+def _connect(
     links: Sequence[Link],
     requests: Sequence[bytes],
     taken: list[Connection | None],
-    first: int,
-    deadline: float,
+    round: Round,
+    started: float,
     timeout: float,
-) -> list[Reply]:
-    """Connect to those that are not there yet, and wait for all from the first on together."""
-    rest = range(first, len(links))
-    answers: list[Reply] = []
-    failed: dict[int, Reply] = {}
-    for number in rest:
-        if taken[number] is None:
-            try:
-                connection = taken[number] = links[number].make()
-            except EngineUnavailable as error:
-                failed[number] = error
-            else:
-                connection.request = requests[number]
-    begun = time.monotonic()
-    drive([one for one in taken if one is not None and one.reply is False], deadline)
-    for number in rest:
-        link, one = links[number], taken[number]
-        if one is None:
-            answers.append(failed[number])
+) -> None:
+    """Begin a connection to each that has none."""
+    for number, link in enumerate(links):
+        if taken[number] is not None:
             continue
-        took = one.used - (deadline - timeout)
-        if one.used - begun > len(links) * AT_ONCE or 0 < took < link.latency:
-            link.latency = took
-        taken[number] = None
-        answers.append(_settle(link, one, deadline - timeout, timeout))
-    return answers
+        if link.given_up >= started:  # why should it answer now?
+            round.put(number, silent(link.settings, OVERDUE))
+            continue
+        try:
+            connection = taken[number] = link.make()
+        except EngineUnavailable as error:
+            round.put(number, error)
+        else:
+            connection.ask(requests[number], round, number, started, timeout)
 
 
-def _settle(link: Link, connection: Connection, started: float, timeout: float) -> Reply:
-    """Return the answer of a connection, and keep it if it may be used again."""
-    reply = connection.reply
-    if reply is False or isinstance(reply, OSError):
-        connection.close()
-        why = f"within {timeout:.3g} s" if reply is False else str(reply)
-        if connection.greeting is None:
-            return unreachable(link.settings, why)
-        if link.heard < started:  # nor has anybody else: all connections may be half open
-            link.leave()
-        return silent(link.settings, why)
-    if connection.greeting is None:  # it did not greet us properly: the reply says why
-        connection.close()
-        return reply
-    if not connection.announced:
-        link.greeted(connection)
-    link.give_back(connection)
-    return reply
+def _give_back(
+    links: Sequence[Link],
+    taken: list[Connection | None],
+    answers: Sequence[Reply],
+    started: float,
+) -> None:
+    """Keep what may be used again."""
+    now = time.monotonic()
+    for number, connection in enumerate(taken):
+        if connection is None:
+            continue
+        link = links[number]
+        if not connection.broken:
+            if not connection.announced:
+                link.greeted(connection)
+            if answers[number] is not LATE:
+                link.heard = now
+            taken[number] = None
+            link.keep(connection, now)
+        elif connection.greeting is not None and link.heard < started:
+            link.leave()  # nobody else has heard of it either: all connections may be half open

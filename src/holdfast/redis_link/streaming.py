@@ -1,27 +1,25 @@
-"""The link for tasks: one connection, on which requests of all tasks follow each other.
+"""The link for tasks: one connection for all of them, and one for messages.
 
-Rule 1: replies come in the order of the requests; a request nobody waits for keeps its place.
-Rule 2: a connection that saw a time-out or a cancel takes no more requests; those under way still
-        get their answers, then it is closed (S1).
-Rule 3: nothing is sent twice.
+Rule 1: a connection that failed, or on which somebody was cancelled, is not given to anybody (S1).
+Rule 2: nothing is sent twice.
+Rule 3: many that need a connection wait for the same one; who is in a hurry spoils it for nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-import os
-from collections import deque
 from collections.abc import Callable
-from typing import Any, cast
-
-import hiredis
+from typing import Any
 
 from .._concurrency import AsyncReader
 from ..clocks import Clock
 from ..errors import EngineUnavailable
+from .round import Place
 from .settings import Settings
+from .stream import Stream
 from .wire import (
+    CLOSED,
     Follow,
     Greeting,
     Reply,
@@ -33,136 +31,6 @@ from .wire import (
     silent,
     unreachable,
 )
-
-Answer = asyncio.Future[Reply]
-
-
-class Stream(asyncio.Protocol):
-    """One connection: requests go out together, replies come back in order."""
-
-    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
-        self.settings = settings
-        self.hear: Callable[[bytes], None] | None = None
-        self.lost: Callable[[Stream], None] = lambda stream: None
-        self.closed = False
-        self.failed = False  # somebody waited for an answer in vain
-        self.latency = math.inf  # seconds that the last answer took
-        self._loop = loop
-        self._reader = hiredis.Reader()
-        self._transport: asyncio.Transport | None = None
-        self._pending: deque[tuple[Answer, float, float]] = deque()  # with deadline, time-out
-        self._out: list[bytes] = []
-        self._timer: asyncio.TimerHandle | None = None
-        self._retired = False
-
-    # --- What the loop says. ---
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See asyncio.Protocol."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """See asyncio.Protocol."""
-        reader = self._reader
-        try:
-            reader.feed(data)
-            while (reply := reader.gets()) is not False:
-                if self._pending:
-                    answer, deadline, timeout = self._pending.popleft()
-                    self.latency = self._loop.time() - deadline + timeout
-                    if not answer.done():
-                        answer.set_result(reply)
-                elif self.hear is not None and isinstance(reply, list) and len(reply) == 3:
-                    self.hear(reply[2])
-        except hiredis.HiredisError:
-            self.abort()
-            return
-        if self._retired and not self._pending:
-            self.abort()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """See asyncio.Protocol."""
-        self.failed |= not self.closed and bool(self._pending)
-        self.closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        why = str(error or "") or "the connection was closed"
-        while self._pending:
-            answer, _, _ = self._pending.popleft()
-            if not answer.done():
-                answer.set_exception(silent(self.settings, why))
-        self.lost(self)
-
-    # --- What the link does. ---
-
-    def submit(self, request: bytes, timeout: float) -> Answer:
-        """Send a request; the answer fails after `timeout` seconds."""
-        answer = self._loop.create_future()
-        deadline = self._loop.time() + timeout
-        first = not self._pending
-        self._pending.append((answer, deadline, timeout))
-        if self._timer is None or deadline < self._timer.when():
-            self._watch(deadline)
-        if first and self._transport is not None:
-            self._transport.write(request)
-        else:
-            if not self._out:
-                self._loop.call_soon(self._flush)
-            self._out.append(request)
-        return answer
-
-    def _flush(self) -> None:
-        out, self._out = self._out, []
-        if out and self._transport is not None and not self.closed:
-            self._transport.write(b"".join(out))
-
-    def _watch(self, deadline: float) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(deadline, self._look)
-
-    def _look(self) -> None:
-        """Fail what has no answer in time."""
-        self._timer = None
-        now = self._loop.time()
-        soonest = None
-        overdue = False
-        for answer, deadline, _ in self._pending:
-            if deadline <= now:
-                overdue = True
-                if not answer.done():
-                    answer.set_exception(silent(self.settings, "within its time-out"))
-            elif soonest is None or deadline < soonest:
-                soonest = deadline
-        if overdue:
-            self.failed = True
-            self.retire()
-        if soonest is not None:
-            self._watch(soonest)
-        elif overdue:
-            self.abort()
-
-    def retire(self) -> None:
-        """Take no more requests; close as soon as nobody waits here."""
-        self._retired = True
-        self.lost(self)
-        if all(answer.done() for answer, _, _ in self._pending):
-            self.abort()
-
-    def abort(self) -> None:
-        """Close at once, without a goodbye."""
-        self.closed = True
-        if self._transport is not None:
-            self._transport.abort()
-
-    def abandon(self) -> None:
-        """In a forked child: let go of the socket, and leave the parent's loop alone."""
-        self.closed = True
-        if self._transport is not None:
-            file = self._transport.get_extra_info("socket").fileno()
-            nothing = os.open(os.devnull, os.O_RDWR)
-            os.dup2(nothing, file)  # closing it would tell the epoll that we share
-            os.close(nothing)
 
 
 class AsyncLink:
@@ -192,12 +60,12 @@ class AsyncLink:
             timeout -= self._clock() - started
         try:
             if follow is None:
-                return await stream.submit(request, timeout)
-            reply = await stream.submit(request, timeout)
+                return await stream.ask(request, timeout)
+            reply = await stream.ask(request, timeout)
             more = follow(reply)
             if more and stream.closed:
-                raise silent(self.settings, "the connection was closed")
-            return reply, await stream.submit(more, timeout) if more else None
+                raise silent(self.settings, CLOSED)
+            return reply, await stream.ask(more, timeout) if more else None
         except asyncio.CancelledError:
             stream.retire()
             raise
@@ -207,10 +75,13 @@ class AsyncLink:
         """Seconds that the last answer took; infinity without one on the present connection."""
         return math.inf if self._stream is None else self._stream.latency
 
-    def submit(self, request: bytes, timeout: float) -> Answer | None:
-        """Send a request if the connection is there."""
+    def submit(self, request: bytes, timeout: float, place: Place) -> bool:
+        """Send a request if the connection is there, and say so."""
         stream = self._stream
-        return None if stream is None or stream.closed else stream.submit(request, timeout)
+        if stream is None or stream.closed:
+            return False
+        stream.submit(request, timeout, place)
+        return True
 
     def retire(self) -> None:
         """Send no more on the connection there is: somebody who waited for it was cancelled."""
@@ -222,6 +93,11 @@ class AsyncLink:
         self.retire()
         if self.mail is not None:
             self.mail.abort()
+
+    async def hear_out(self) -> None:
+        """Wait for what is late, as long as anybody would."""
+        for stream in list(self._streams):
+            await stream.hear_out()
 
     async def _ready(self, timeout: float) -> Stream:
         """Return the connection when it is made; who waits for another's tries again after him."""
@@ -264,7 +140,7 @@ class AsyncLink:
                     await loop.create_connection(lambda: stream, host, port, ssl=settings.tls)
                 data, count = hello(settings)
                 sent = self._clock()
-                answers = [stream.submit(data if not at else b"", timeout) for at in range(count)]
+                answers = [stream.ask(data if not at else b"", timeout) for at in range(count)]
                 replies = await asyncio.gather(*answers)  # all of them fail, if one does
             greeting = self.greeting = read_greeting(settings, replies)
             self.on_greeting(greeting, sent, self._clock())
@@ -330,7 +206,7 @@ class AsyncLink:
     ) -> bool:
         stream = await self._open(timeout)
         try:
-            reply = await stream.submit(pack((b"SUBSCRIBE", channel)), timeout)
+            reply = await stream.ask(pack((b"SUBSCRIBE", channel)), timeout)
             if not forbidden(reply):
                 check(self.settings, reply)
         except BaseException:
@@ -356,7 +232,7 @@ class AsyncLink:
     # --- The end. ---
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections, after what is late."""
         self._closed = True
         tasks: list[asyncio.Task[Any]] = []
         for task in (self._opening, self._subscribing):
@@ -366,6 +242,7 @@ class AsyncLink:
         if tasks:
             await asyncio.wait(tasks)
         self._stream = self.mail = None
+        await self.hear_out()
         for stream in list(self._streams):
             stream.abort()
         if self._streams:

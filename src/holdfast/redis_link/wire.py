@@ -22,6 +22,8 @@ Reply = Any
 Word = str | bytes | int
 Follow = Callable[[Reply], bytes]  # what to send next, after a reply; b"" for nothing
 
+CLOSED = "the connection was closed"
+
 # hiredis says that it takes tuples of one word.
 pack: Callable[[tuple[Word, ...]], bytes] = hiredis.pack_command  # type: ignore[assignment]
 
@@ -56,6 +58,11 @@ class Template:
         self._more = more
         self._keys = keys
         self._values = values
+
+    @property
+    def digest(self) -> bytes:
+        """By which name the script is called."""
+        return self._script.digest
 
     def in_full(self) -> bytes:
         """Return the head for a server that does not know the script."""

@@ -29,14 +29,15 @@ from ...model import (
     Renewal,
     Snapshot,
 )
-from ...redis_link import Settings, Template
+from ...redis_link import Late, Settings, Template
 from ...redis_record import check_rules, keys_of, load_script, micros
 from ...redlock_settings import read_nodes
 from ...rules import validity
 from ..engine import AsyncEngine, Notice, Report
 from ..inbox import AsyncInbox
 from .redlock_look import SCAN, look, names
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, is_answer
+from .redlock_node import AsyncRedlockNode
+from .redlock_nodes import AsyncRedlockNodes, is_answer
 from .redlock_question import DEADLINE, Question, question
 from .redlock_roster import roster_key
 from .redlock_voting import AsyncVoting, seat
@@ -45,7 +46,7 @@ RENEW = load_script("renew", "hinting")
 RESTORE = load_script("restore", "hinting")
 FORCE = load_script("force", "hinting")
 
-BARE = frozenset((int,))  # the types of answers that are a number alone
+BARE = frozenset((int, Late))  # the types of answers where a majority simply says yes
 
 HELD_UNDER = frozenset(Fault) - {Fault.SERVER_CLOCK_STEP, Fault.FAILOVER}
 
@@ -260,7 +261,7 @@ class AsyncRedlockEngine(AsyncEngine):
         sure = attempt is not None and attempt.until > self._clock()
         ending = self._voting.release_question(claim, linger, sure)
         answers = await self._nodes.ask(ending, patience, owed=claim.ttl, spared=spared)
-        if BARE.issuperset(map(type, answers)):  # as usual: all say yes, and nothing else
+        if BARE.issuperset(map(type, answers)):  # as usual: nobody says anything else
             return True
         heard = [type(one) is int or bool(one[0]) for one in answers if is_answer(one)]
         if sum(heard) >= self.quorum:

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from ...errors import EngineUnavailable, NotSupported
 from ...redis_link import Template
 from ...redis_record import load_script, micros
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes, is_answer
+from .redlock_node import AsyncRedlockNode
+from .redlock_nodes import AsyncRedlockNodes, is_answer
 from .redlock_question import DEADLINE, Question
 
 ROSTER = load_script("roster", "hinting")

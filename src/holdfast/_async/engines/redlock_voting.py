@@ -27,9 +27,10 @@ from ...redis_record import (
     micros,
     path_text,
 )
-from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, unanimous
+from ...redlock_tally import Tally, count_votes, free_slot, main_holder, trusted, undisputed
 from ...rules import backoff, recheck_in, validity
-from .redlock_nodes import AsyncRedlockNode, AsyncRedlockNodes
+from .redlock_node import AsyncRedlockNode
+from .redlock_nodes import AsyncRedlockNodes
 from .redlock_question import DEADLINE, Question
 from .redlock_question import question as ask_once
 from .redlock_roster import disagree, enrol, roster_key
@@ -107,7 +108,9 @@ class AsyncVoting:
             attempt.proposed = proposal
             answers = await self._vote(claim, attempt, proposal, sent, left)
             not_after = validity(sent, claim.ttl)
-            if unanimous(answers, proposal) and self._clock() < not_after:
+            if undisputed(answers, self._nodes.quorum) and self._clock() < not_after:
+                if attempt.spared:
+                    attempt.spare(())  # all were asked
                 return self._won(claim, attempt, proposal, not_after)
             tally = count_votes(answers, proposal)
             attempt.spare(number for number, answer in enumerate(answers) if answer is None)
@@ -147,7 +150,7 @@ class AsyncVoting:
         def tail_for(node: AsyncRedlockNode) -> bytes:
             return tail + node.terms_word + DEADLINE % node.clock.latest(end) + slot
 
-        question = Question(self._templates(claim, attempt.slot)[0], tail_for)
+        question = Question(self._templates(claim, attempt.slot)[0], tail_for, yes_decides=True)
         nodes = self._nodes
         only = None
         if sent <= nodes.settled_at:
@@ -187,6 +190,9 @@ class AsyncVoting:
     ) -> Queued | None:
         """Return what a failed round comes to; None = another round may do better."""
         nodes = self._nodes
+        if tally.awaited:  # a yes was struck out: what do the others say?
+            nodes.hear_all()
+            return None
         if tally.roster is not None:
             raise disagree(tally.roster, self._max_ttl, len(nodes.all))
         self._remember_floor(claim.key, tally.floor)
@@ -287,7 +293,7 @@ class AsyncVoting:
     def release_question(self, claim: Claim, linger: float = 0.0, sure: bool = False) -> Question:
         """Return what ends a claim on a node; `sure`: its holder still relies on it."""
         template, tail = self._templates(claim, 0)[1].of(claim.owner, linger, sure)
-        return Question(template, tail, time_at=None)
+        return Question(template, tail, time_at=None, yes_decides=True)
 
     def text(self, claim: Claim) -> str:
         """Return what a node keeps of a claim."""

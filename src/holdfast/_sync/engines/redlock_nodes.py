@@ -1,136 +1,42 @@
 """(Generated from _async/engines/redlock_nodes.py by tools/unasync.py: do not edit.) The nodes of a Redlock: asked all at once; one that is silent is left alone for a while.
 
-Rule 1: a round takes as long as the slowest node, and never longer than the node time-out.
-Rule 2: a node that did not answer is not asked for a growing while, unless a majority needs it; it
+Rule 1: a round takes as long as the slowest node, and never longer than the node time-out; where a
+        majority of plain yeses decides, as long as that takes, and the other answers come late.
+Rule 2: a late answer counts for all but the round itself: a node's clock, its health, what it is
+        owed. If it is no plain yes, all nodes are heard next time.
+Rule 3: a node that did not answer is not asked for a growing while, unless a majority needs it; it
         is used again as soon as it answers.
-Rule 3: two addresses of one server, a member of a Cluster, and a replica are refused: a majority of
+Rule 4: two addresses of one server, a member of a Cluster, and a replica are refused: a majority of
         those is none. Where one turns up later, nothing is granted, and what is held is kept.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
-from ... import events
 from ...clocks import Clock
 from ...errors import EngineUnavailable, LockError, NotSupported, OutcomeUnknown
 from ...redis_link import (
-    Greeting,
+    LATE,
+    Link,
+    Late,
     Reply,
     Settings,
     fan_out,
     check,
     forgotten,
     pack,
-    packed_word,
 )
-from ...redis_record import micros, time_in
-from ..redis_node import RedisNode
-from .redlock_question import Question
+from ...redis_record import time_in
+from .redlock_node import RedlockNode
+from .redlock_question import Inquiry, Question
 
-AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
-AWAY_MOST = 5.0
-OWED_MOST = 1000
 PAID_AT_ONCE = 20  # debts, so that nobody waits long for those of others
 ANSWERS = frozenset((int, list))  # the types of what a node says; what is said for it is neither
-
-
-class RedlockNode(RedisNode):
-    """One node, and how it has answered lately."""
-
-    def __init__(self, settings: Settings, clock: Clock, **rules: Any) -> None:
-        super().__init__(settings, clock, quarantine=False, **rules)
-        self.number = 0
-        self.errors = 0  # requests without an answer, in all
-        self.error: Exception | None = None  # why there was none, if the last one had none
-        self.greeted_at = 0.0
-        self.changed_at = -math.inf  # when it was last found to be another run than before
-        self.run_word = b"$0\r\n\r\n"  # its run id, packed
-        self.terms_word = b"$0\r\n\r\n"  # what its roster must say: max_ttl, nodes, its run id
-        self.companions = 0  # how many nodes there are in all
-        self.on_new: Callable[[], None] = lambda: None
-        self._failures = 0
-        self._away_until = 0.0
-        self._silent_for = 0.0  # the longest time-out that it has not kept since it last answered
-        # What it must still be told, and until when that counts; the latest is at the end.
-        self._owed: deque[tuple[Question, float]] = deque(maxlen=OWED_MOST)
-
-    def _greeted(self, greeting: Greeting, sent: float, received: float) -> None:
-        super()._greeted(greeting, sent, received)
-        self.greeted_at = received
-        word = packed_word(greeting.run_id)
-        if word != self.run_word:
-            self.run_word, self.changed_at = word, received
-        terms = f"{micros(self._max_ttl)} {self.companions} {greeting.run_id}"
-        self.terms_word = packed_word(terms)
-        self.on_new()
-
-    def _keep_out(self, until: float, why: str) -> None:
-        super()._keep_out(until, why)
-        self.on_new()
-
-    def uptime(self) -> float:
-        """Return for how many seconds the server has been running, at least."""
-        return self.greeting.uptime + self._clock() - self.greeted_at
-
-    def latest(self, ahead: float) -> int:
-        """Return what its clock says at most in `ahead` seconds, in microseconds."""
-        return self.clock.latest(self._clock() + ahead)
-
-    def away(self, now: float, patience: float = 0.0) -> bool:
-        """Say whether it is better not to ask now.
-
-        Who is more patient than those who had no answer asks all the same.
-        """
-        return now < self._away_until and patience <= self._silent_for
-
-    @property
-    def latency(self) -> float:
-        """How many seconds its last answer took, about; infinity if there was none yet."""
-        return self.link.latency
-
-    def answered(self) -> None:
-        """Take note of an answer."""
-        self.error = None
-        self._failures = 0
-        self._away_until = self._silent_for = 0.0
-
-    def complaint(self, now: float) -> str:
-        """Return why its answer does not count."""
-        if self.error is None and self.out(now):
-            return str(self.kept_out(now))
-        return str(self.error or f"{self.location} was not asked")
-
-    @property
-    def troubled(self) -> bool:
-        """Whether it needs more than to be asked."""
-        return self.error is not None or bool(self._owed) or not self.greeting.run_id
-
-    def owe(self, question: Question, until: float) -> None:
-        """Keep what this node could not be told, for the time when it is back."""
-        self._owed.append((question, until))
-
-    def debt(self, now: float) -> tuple[Question, float] | None:
-        """Return the latest that is still owed, and owe it no longer."""
-        while self._owed:
-            question, until = self._owed.pop()
-            if now < until:
-                return question, until
-        return None
-
-    def failed(self, now: float, error: Exception, patience: float) -> None:
-        """Take note that there was no answer in that many seconds."""
-        self._silent_for = max(self._silent_for, patience)
-        self.errors += 1
-        self.error = error
-        if now >= self._away_until:  # else many have asked at the same time
-            self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
-            self._failures += 1
-        if self.report is not None:
-            self.report(events.NodeFailed, node=self.location, error=str(error))
+WELL = ANSWERS | {Late}  # what there is where nothing is wrong
 
 
 def is_answer(answer: Reply) -> bool:
@@ -151,6 +57,7 @@ class RedlockNodes:
         self._unchecked = True
         self._impostor: NotSupported | None = None  # what is no independent server, and why
         self._trouble = True  # until all have answered
+        self._attentive = False  # somebody was late, and did not simply say yes
         self.settled_at = math.inf  # from then on, no node is new or kept out
         for number, node in enumerate(self.all):
             node.number, node.companions = number, len(self.all)
@@ -188,43 +95,75 @@ class RedlockNodes:
 
         None stands for the answer of a node that was not asked. One that cannot be told now is
         told when it is back, within `owed` seconds, unless it is to be `spared`. Where `few` are
-        enough, silent nodes are left alone even if there is no majority without them.
+        enough, silent nodes are left alone even if there is no majority without them. LATE stands
+        for the answer of a node without which a majority has said yes.
         """
-        if self._trouble or only is not None:
-            nodes = self.likely(self.all if only is None else only, timeout, few)
-            answers = self._ask_some(question, timeout, nodes)
-            if owed:
-                self._owe(question, only or self.all, answers, owed, spared)
-            return answers
         sent = self._clock()
-        answers = fan_out(self._links, question.requests(self.all), timeout)
+        until = sent + owed if owed else -math.inf
+        if self._trouble or only is not None:
+            wanted = self.all if only is None else only
+            likely = self.likely(wanted, timeout, few)
+            inquiry = Inquiry(question, likely, timeout, sent, until, spared)
+            answers = self._ask_some(inquiry)
+            self._owe(inquiry, wanted, answers)
+            return answers
+        inquiry = Inquiry(question, self.all, timeout, sent, until, spared)
+        answers = self._fan_out(inquiry, self._links)
         received = self._clock()
-        if not ANSWERS.issuperset(map(type, answers)):
+        if not WELL.issuperset(map(type, answers)):
             self._trouble = True
-            answers = self._sort(question, timeout, self.all, answers, sent)
-            if owed:
-                self._owe(question, self.all, answers, owed, spared)
+            answers = self._sort(inquiry, answers)
+            self._owe(inquiry, self.all, answers)
             return answers
         time_at = question.time_at
         if time_at is not None:
             for node, answer in zip(self.all, answers, strict=True):
-                node.observe(sent, time_in(answer, time_at), received)
+                if answer is not LATE:
+                    node.observe(sent, time_in(answer, time_at), received)
         if self._unchecked:  # somebody was connected to anew
             return self._without_impostors(answers)
         return answers
 
+    def _fan_out(self, inquiry: Inquiry, links: Sequence[Link]) -> list[Reply]:
+        question = inquiry.question
+        enough = self.quorum if question.yes_decides else 0
+        if self._attentive and question.time_at is not None:  # a vote: what was said will be again
+            self._attentive, enough = False, 0
+        requests = question.requests(inquiry.nodes)
+        late = partial(self._come_late, inquiry)
+        return fan_out(links, requests, inquiry.timeout, enough, late)
+
+    def hear_all(self) -> None:
+        """Let the next vote wait for all answers."""
+        self._attentive = True
+
+    def _come_late(self, inquiry: Inquiry, number: int, answer: Reply) -> None:
+        """Take note of an answer, or of its absence, after the round was decided without it."""
+        node, time_at = inquiry.nodes[number], inquiry.question.time_at
+        if type(answer) is not int:
+            self._attentive = True
+        if is_answer(answer):
+            node.answered()
+            if time_at is not None:
+                node.observe(inquiry.sent, time_in(answer, time_at), self._clock())
+            return
+        self._trouble = True
+        node.owe(inquiry)
+        if forgotten(answer):
+            node.scripts.clear()
+        else:
+            try:
+                self.note(node, answer, inquiry.timeout)
+            except NotSupported:
+                pass  # whoever asks next hears it again, and is told
+
     def _owe(
-        self,
-        question: Question,
-        nodes: Sequence[RedlockNode],
-        answers: Sequence[Reply],
-        owed: float,
-        spared: Collection[int],
+        self, inquiry: Inquiry, wanted: Sequence[RedlockNode], answers: Sequence[Reply]
     ) -> None:
-        until = self._clock() + owed
-        for node in nodes:
-            if not is_answer(answers[node.number]) and node.number not in spared:
-                node.owe(question, until)
+        """Keep what these could not be told for the time when they are back."""
+        for node in wanted:
+            answer = answers[node.number]
+            if answer is not LATE and not is_answer(answer) and node.owe(inquiry):
                 self._trouble = True
 
     def likely(
@@ -236,16 +175,14 @@ class RedlockNodes:
         nodes = [node for node in wanted if not node.away(now, patience)]
         return nodes if few or len(nodes) >= self.quorum else list(wanted)
 
-    def _ask_some(
-        self, question: Question, timeout: float, nodes: Sequence[RedlockNode]
-    ) -> list[Reply]:
-        """Ask these nodes, and tell them what they are owed."""
-        sent = self._clock()
-        links = [node.link for node in nodes]
-        answers = fan_out(links, question.requests(nodes), timeout)
-        result = self._sort(question, timeout, nodes, answers, sent)
+    def _ask_some(self, inquiry: Inquiry) -> list[Reply]:
+        """Ask some nodes, and tell them what they are owed."""
+        nodes = inquiry.nodes
+        answers = self._fan_out(inquiry, [node.link for node in nodes])
+        result = self._sort(inquiry, answers)
         for node in nodes:
-            self._pay(node, sent, timeout)
+            if result[node.number] is not LATE:
+                self._pay(node, inquiry.sent, inquiry.timeout)
         self._trouble = any(node.troubled for node in self.all)
         return result
 
@@ -254,43 +191,34 @@ class RedlockNodes:
         for _ in range(PAID_AT_ONCE):
             if node.error is not None or (debt := node.debt(now)) is None:
                 return
-            question, until = debt
-            requests = question.requests([node], in_full=True)
-            answer = (fan_out([node.link], requests, timeout))[0]
+            node.scripts.clear()  # who was away may not be who it was
+            answer = (fan_out([node.link], debt.question.requests([node]), timeout))[0]
             if not is_answer(answer):
-                node.owe(question, until)
+                node.owe(debt)
                 return
 
-    def _sort(
-        self,
-        question: Question,
-        timeout: float,
-        nodes: Sequence[RedlockNode],
-        answers: list[Reply],
-        sent: float,
-    ) -> list[Reply]:
+    def _sort(self, inquiry: Inquiry, answers: list[Reply]) -> list[Reply]:
         """Take note of who answered and who did not."""
         if any(forgotten(answer) for answer in answers):
-            answers = self._tell_in_full(question, nodes, answers, timeout)
+            answers = self._tell_in_full(inquiry, answers)
         result: list[Reply] = [None] * len(self.all)
-        for node, answer in zip(nodes, answers, strict=True):
-            result[node.number] = answer = self.note(node, answer, timeout)
-            if is_answer(answer) and question.time_at is not None:
-                node.observe(sent, time_in(answer, question.time_at), self._clock())
+        time_at = inquiry.question.time_at
+        for node, answer in zip(inquiry.nodes, answers, strict=True):
+            if answer is not LATE:
+                answer = self.note(node, answer, inquiry.timeout)
+            result[node.number] = answer
+            if is_answer(answer) and time_at is not None:
+                node.observe(inquiry.sent, time_in(answer, time_at), self._clock())
         return self._without_impostors(result)
 
-    def _tell_in_full(
-        self,
-        question: Question,
-        nodes: Sequence[RedlockNode],
-        answers: list[Reply],
-        timeout: float,
-    ) -> list[Reply]:
+    def _tell_in_full(self, inquiry: Inquiry, answers: list[Reply]) -> list[Reply]:
         """Ask those again that do not know the script."""
         which = [number for number, answer in enumerate(answers) if forgotten(answer)]
-        some = [nodes[number] for number in which]
-        links = [node.link for node in some]
-        again = fan_out(links, question.requests(some, in_full=True), timeout)
+        some = [inquiry.nodes[number] for number in which]
+        for node in some:
+            node.scripts.clear()
+        links, requests = [node.link for node in some], inquiry.question.requests(some)
+        again = fan_out(links, requests, inquiry.timeout)
         for number, answer in zip(which, again, strict=True):
             answers[number] = answer
         return answers

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from ...errors import EngineUnavailable, NotSupported
 from ...redis_link import Template
 from ...redis_record import load_script, micros
-from .redlock_nodes import RedlockNode, RedlockNodes, is_answer
+from .redlock_node import RedlockNode
+from .redlock_nodes import RedlockNodes, is_answer
 from .redlock_question import DEADLINE, Question
 
 ROSTER = load_script("roster", "hinting")

@@ -6,6 +6,7 @@
 -- Gives {how many, time}.
 -- Rule 1: never below the floor: whoever came later than this holder has raised it.
 -- Rule 2 (S6): late copies are refused, and owners that have let go meanwhile.
+-- Rule 3: who waits here for what a majority has granted him waits no more.
 
 local WORDS = 9
 local restored = 0
@@ -28,6 +29,7 @@ for at = 2, #KEYS, 2 do
     r.kind, r.limit = kind, limit
     if not excluded(r, claim) then
       claim.channel, claim.rest = string.match(ARGV[first + 7], '^%u (%S+) %S+ (.*)$')
+      withdraw(r, owner .. ' ' .. ARGV[first + 2] .. ' ' .. ARGV[first + 7])
       seat(r, claim, token)
       claim.revision = tonumber(ARGV[first + 8])
       r.new = {}

@@ -1,0 +1,253 @@
+"""(Generated from _async/test_redlock_late.py by tools/unasync.py: do not edit.) A majority of Redlock nodes decides: nobody waits for the others, and nothing of them is lost."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast._sync.engines.redlock_voting import RELEASE, VOTE
+from holdfast.testing.redis_harness import RedlockHarness
+from holdfast.testing.running import Spawned, elapsed
+from tests._sync.redlock_suite import ALL, LONG, RedlockSuite
+
+SLOW = 0.3  # seconds that a slow node takes to answer
+IN_TIME = 1.0  # a node time-out that it keeps
+PAIRS = 10
+HOUR = 3600.0
+
+
+class TestSlowNodes(RedlockSuite):
+    """Nodes that answer in time, but later than the others."""
+
+    harness = RedlockHarness()
+
+    def ready(self, **options: Any) -> holdfast.Client:
+        """Return a client that knows all nodes, before any of them is slow."""
+        client = self.connect(**{"node_timeout": IN_TIME, "ttl": LONG, **options})
+        self.warm_up(client)
+        return client
+
+    def slow_down(self, *numbers: int) -> None:
+        """Let these nodes be slow."""
+        for number in numbers:
+            self.proxies[number].delay(SLOW)
+
+    @pytest.mark.parametrize("slow", [(0,), (1, 3), (3, 4)])
+    def test_nobody_waits_for_them(self, slow: tuple[int, ...]) -> None:
+        """Pairs take as long as a majority does; in the end slow nodes have heard of all of them,
+        and none of them is taken for silent."""
+        client = self.ready()
+        self.slow_down(*slow)
+        started = time.monotonic()
+        for number in range(PAIRS):
+            self.cycle(client, f"x{number}")
+        assert elapsed(started) < PAIRS * SLOW  # with them it would be twice that
+        self.settle(client)
+        for number in range(PAIRS):
+            assert self.seats(f"x{number}") == []
+            assert all(self.floor(node, f"x{number}") for node in ALL)
+        assert [node.errors for node in client.engine.nodes] == [0] * 5  # type: ignore[attr-defined]
+
+    def test_a_majority_waits_for_its_slowest(self) -> None:
+        """Three slow nodes of five cannot be done without."""
+        client = self.ready()
+        self.slow_down(0, 2, 4)
+        started = time.monotonic()
+        lease = self.take(client.lock("x"))
+        assert elapsed(started) >= SLOW
+        assert len(self.seats("x", lease.owner)) >= 3
+        assert lease.release() is True
+
+    def test_a_lease_reaches_all_nodes(self) -> None:
+        """A lease that a majority granted is on the others soon after, without another word: then
+        two of the majority may fail, and nobody else gets in."""
+        client, other = self.ready(), self.direct()
+        self.slow_down(3, 4)
+        lease = self.take(client.lock("x"))
+        self.until_so(lambda: self.seats("x", lease.owner) == [*ALL])
+        self.cut(0, 1)
+        assert other.lock("x").try_acquire() is None
+        assert lease.held
+        self.heal()
+        assert lease.release() is True
+
+    def test_the_next_one_gets_in_though_some_are_late(self) -> None:
+        """What a majority has let go of is free, for any client, whatever the others still say."""
+        client, other = self.ready(), self.direct()
+        self.cycle(other)
+        self.slow_down(0, 1)
+        tokens = []
+        for _ in range(PAIRS):
+            tokens += [self.cycle(client), self.cycle(other)]
+        assert tokens == sorted(set(tokens))
+
+    def test_a_hand_over_does_not_wait_for_them(self) -> None:
+        """A waiter is told by a majority, and enters by it."""
+        client, other = self.ready(), self.ready()
+        lease = self.take(client.lock("x"))
+        waiter = self.queue(other, other.lock("x"))
+        self.settle(other)
+        self.slow_down(1, 2)
+        assert lease.release() is True
+        second = waiter.result()
+        assert second.token > lease.token
+        assert second.release() is True
+        self.until_free("x")
+
+    def test_closing_leaves_nothing_behind(self) -> None:
+        """When a client is closed, its last release has reached the slow ones too."""
+        client = self.ready()
+        lease = self.take(client.lock("x"))
+        self.settle(client)
+        self.slow_down(2, 3)
+        assert lease.release() is True
+        client.close()
+        assert self.seats("x") == []
+
+    def test_tasks_side_by_side(self) -> None:
+        """Many at once, with two slow nodes: nobody waits for them, everybody has its token, and
+        nothing stays behind."""
+        client = self.ready()
+        self.slow_down(1, 4)
+
+        def work(number: int) -> list[int]:
+            return [self.cycle(client, f"x{number}") for _ in range(PAIRS)]
+
+        started = time.monotonic()
+        tasks = [Spawned(work, number) for number in range(8)]
+        for task in tasks:
+            tokens = task.result()
+            assert tokens == sorted(set(tokens))
+        assert elapsed(started) < 2 * PAIRS * SLOW
+        self.settle(client)
+        for number in range(8):
+            assert self.seats(f"x{number}") == []
+
+    def test_a_node_that_was_busy_is_made_up_for(self) -> None:
+        """A node that said busy after a majority had granted has a waiter too many: it is seated
+        with the next renewal, and waits no more."""
+        client, direct = self.ready(), self.direct()
+        blocker, claim = self.claim("x", ttl=LONG), self.claim("x", ttl=LONG)
+        self.grant(direct, blocker)
+        self.settle(direct)
+        self.unseat("x", 0, 1, 2, 3)
+        self.grant(client, claim)
+        self.settle(client)
+        assert self.seats("x", claim.owner) == [0, 1, 2, 3]
+        assert self.waiting(4, "x") == 1
+        direct.engine.release(blocker, 5.0)
+        client.engine.renew([claim], 5.0)
+        assert self.seats("x", claim.owner) == [*ALL]
+        assert self.waiting(4, "x") == 0
+        assert client.engine.release(claim, 5.0) is True
+
+    # --- What the late ones say. ---
+
+    def cycle_until(self, client: holdfast.Client, so: Any) -> None:
+        """Acquire and release until it is so."""
+
+        def tried() -> bool:
+            self.cycle(client)
+            self.settle(client)
+            return bool(so())
+
+        self.until(tried)
+
+    def test_one_that_forgot_is_found_out(self) -> None:
+        """Also where it is always the last to answer, a node without its roster gets a new one."""
+        client = self.ready()
+        self.cycle(client)
+        self.slow_down(4)
+        self.servers[4].command("FLUSHALL")
+        self.cycle_until(client, lambda: "self" in self.roster(4))
+        assert int(self.roster(4)["until"]) > self.now(4)
+
+    @pytest.mark.parametrize("digest", [VOTE.digest, RELEASE.digest], ids=["vote", "release"])
+    def test_an_answer_that_is_lost(self, digest: bytes) -> None:
+        """A slow node whose answer gets lost is told again what it must know."""
+        client = self.ready(node_timeout=0.5)
+        self.slow_down(2)
+        lost = self.proxies[2].drop_next_reply(digest)
+        self.cycle(client)
+        self.until_so(lost.is_set)
+        self.settle(client)
+        node = client.engine.nodes[2]  # type: ignore[attr-defined]
+        assert node.errors > 0
+        self.heal()
+        self.cycle_until(client, lambda: node.error is None and not node._owed)
+        self.until_free("x")
+
+    def test_a_script_that_was_forgotten(self) -> None:
+        """A slow node that does not know the scripts any more learns them, and lets go of what it
+        was asked to."""
+        client = self.ready()
+        lease = self.take(client.lock("x"))
+        self.settle(client)
+        self.slow_down(2)
+        self.servers[2].command("SCRIPT", "FLUSH")
+        assert lease.release() is True
+        self.settle(client)
+        assert self.seats("x") == [2]
+        self.cycle_until(client, lambda: self.seats("x") == [])
+        held = self.take(client.lock("y"))
+        self.settle(client)
+        assert self.seats("y", held.owner) == [*ALL]
+        assert held.release() is True
+
+    def test_one_that_was_started_again(self) -> None:
+        """A slow node that is started again while it owes an answer is used again."""
+        client = self.ready(max_ttl=LONG)
+        self.slow_down(1)
+        lease = self.take(client.lock("x"))
+        self.servers[1].restart(keep_data=False)
+        assert lease.release() is True
+        self.heal()
+        before = client.engine.nodes[1].greeting.run_id  # type: ignore[attr-defined]
+        self.cycle_until(
+            client,
+            lambda: client.engine.nodes[1].greeting.run_id != before,  # type: ignore[attr-defined]
+        )
+
+
+class TestLateClocks(RedlockSuite):
+    """Slow nodes beside nodes whose clocks are set."""
+
+    harness = RedlockHarness(fake_clock=True)
+
+    def conduct(self, test: object, **arguments: object) -> None:
+        """Run one test, and set all clocks right again."""
+        try:
+            super().conduct(test, **arguments)  # type: ignore[arg-type]
+        finally:
+            for server in self.servers:
+                server.step_clock(0)
+
+    def test_a_yes_that_is_struck_out(self) -> None:
+        """Where a yes of the majority does not count after all (on_clock_step="block"), the slow
+        ones are heard: they make up for it."""
+        client = self.connect(node_timeout=IN_TIME, ttl=LONG, on_clock_step="block", max_ttl=60)
+        self.warm_up(client)
+        for number in (3, 4):
+            self.proxies[number].delay(SLOW)
+        self.servers[1].step_clock(HOUR)
+        lease = self.take(client.lock("x"))
+        assert set(self.seats("x", lease.owner)) >= {0, 2}
+        assert len(set(self.seats("x", lease.owner)) - {1}) >= 3
+        assert lease.release() is True
+        self.settle(client)
+        self.until_free("x")
+
+    def test_a_late_answer_tells_the_time(self) -> None:
+        """A slow node whose clock was set is an event like any other's."""
+        client = self.connect(node_timeout=IN_TIME, ttl=LONG)
+        self.warm_up(client)
+        heard = self.listen(client)
+        self.proxies[2].delay(SLOW)
+        self.servers[2].step_clock(HOUR)
+        self.cycle(client)
+        self.settle(client)
+        (seen,) = {event.node for event in heard.until(holdfast.events.ClockStep)}
+        assert seen == client.engine.nodes[2].location  # type: ignore[attr-defined]
