@@ -10,12 +10,14 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
+from types import NoneType
 from typing import Any
 
 from .model import Holder
 from .redis_link import LATE, Late
 from .redis_record import read_holder
 
+SIMPLE = frozenset((int, Late, NoneType))  # what they say, will say, or were not asked
 NEAR = 30.0  # seconds; a clock further from the middle one than this does not number tokens
 
 
@@ -101,8 +103,7 @@ def main_holder(tally: Tally, blocking: int) -> Holder | None:
 def undisputed(answers: Sequence[Any], quorum: int) -> bool:
     """Say whether a majority simply said yes and nobody anything else: the usual case, quickly."""
     kinds = list(map(type, answers))
-    yes = kinds.count(int)
-    return yes >= quorum and yes + kinds.count(Late) == len(kinds)
+    return kinds.count(int) >= quorum and SIMPLE.issuperset(kinds)
 
 
 def trusted(clocks: Sequence[float]) -> float:

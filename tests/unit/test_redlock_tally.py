@@ -99,11 +99,13 @@ def test_slots_are_counted_by_node() -> None:
     assert dict(tally.slots) == {0: 1, 1: 2}
 
 
-@pytest.mark.parametrize("other", [None, OSError("no"), granted(), busy(1), [b"late", NOW]])
+@pytest.mark.parametrize("other", [OSError("no"), granted(), busy(1), [b"late", NOW]])
 def test_undisputed_means_that_nobody_says_anything_else(other: object) -> None:
     """The shortcut is taken only where a majority said yes, and nobody anything but that."""
     assert undisputed([NOW] * 5, 3)
     assert undisputed([NOW, LATE, NOW, NOW, LATE], 3)
+    assert undisputed([NOW, None, NOW, NOW, LATE], 3)
+    assert not undisputed([NOW, None, NOW, None, LATE], 3)
     assert not undisputed([NOW, LATE, NOW, LATE, LATE], 3)
     assert not undisputed([NOW, NOW, other, NOW, NOW], 3)
 

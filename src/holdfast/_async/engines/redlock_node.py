@@ -16,6 +16,7 @@ from .redlock_question import Inquiry
 
 AWAY_FIRST = 0.5  # seconds a silent node is left alone, doubling
 AWAY_MOST = 5.0
+AWAY_GRID = 0.125  # seconds: who went together is tried again together, for one time-out
 OWED_MOST = 1000
 
 
@@ -119,7 +120,8 @@ class AsyncRedlockNode(AsyncRedisNode):
         self.errors += 1
         self.error = error
         if now >= self._away_until:  # else many have asked at the same time
-            self._away_until = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
+            back = now + min(AWAY_MOST, AWAY_FIRST * 2**self._failures)
+            self._away_until = math.ceil(back / AWAY_GRID) * AWAY_GRID
             self._failures += 1
         if self.report is not None:
             self.report(events.NodeFailed, node=self.location, error=str(error))

@@ -99,29 +99,28 @@ class AsyncRedlockNodes:
         for the answer of a node without which a majority has said yes.
         """
         sent = self._clock()
-        until = sent + owed if owed else -math.inf
+        wanted = nodes = self.all if only is None else only
+        links = self._links
         if self._trouble or only is not None:
-            wanted = self.all if only is None else only
-            likely = self.likely(wanted, timeout, few)
-            inquiry = Inquiry(question, likely, timeout, sent, until, spared)
-            answers = await self._ask_some(inquiry)
-            self._owe(inquiry, wanted, answers)
-            return answers
-        inquiry = Inquiry(question, self.all, timeout, sent, until, spared)
-        answers = await self._fan_out(inquiry, self._links)
-        received = self._clock()
+            nodes = self.likely(wanted, timeout, few)
+            links = [node.link for node in nodes]
+        until = sent + owed if owed else -math.inf
+        inquiry = Inquiry(question, nodes, timeout, sent, until, spared)
+        answers = await self._fan_out(inquiry, links)
         if not WELL.issuperset(map(type, answers)):
             self._trouble = True
-            answers = await self._sort(inquiry, answers)
-            self._owe(inquiry, self.all, answers)
-            return answers
-        time_at = question.time_at
-        if time_at is not None:
-            for node, answer in zip(self.all, answers, strict=True):
-                if answer is not LATE:
-                    node.observe(sent, time_in(answer, time_at), received)
-        if self._unchecked:  # somebody was connected to anew
-            return self._without_impostors(answers)
+            await self._sort_out(inquiry, answers)
+        if question.time_at is not None:
+            received = self._clock()
+            for node, answer in zip(nodes, answers, strict=True):
+                if type(answer) in ANSWERS:
+                    node.observe(sent, time_in(answer, question.time_at), received)
+        if nodes is not self.all:
+            answers = self._by_number(nodes, answers)
+        if self._trouble:  # also if somebody was connected to anew
+            answers = self._without_impostors(answers)
+            await self._mend(inquiry, answers)
+            self._owe(inquiry, wanted, answers)
         return answers
 
     async def _fan_out(self, inquiry: Inquiry, links: Sequence[AsyncLink]) -> list[Reply]:
@@ -175,53 +174,49 @@ class AsyncRedlockNodes:
         nodes = [node for node in wanted if not node.away(now, patience)]
         return nodes if few or len(nodes) >= self.quorum else list(wanted)
 
-    async def _ask_some(self, inquiry: Inquiry) -> list[Reply]:
-        """Ask some nodes, and tell them what they are owed."""
-        nodes = inquiry.nodes
-        answers = await self._fan_out(inquiry, [node.link for node in nodes])
-        result = await self._sort(inquiry, answers)
-        for node in nodes:
-            if result[node.number] is not LATE:
+    def _by_number(
+        self, nodes: Sequence[AsyncRedlockNode], answers: Sequence[Reply]
+    ) -> list[Reply]:
+        """Return the answers of some nodes, each in its place; None for the others."""
+        result: list[Reply] = [None] * len(self.all)
+        for node, answer in zip(nodes, answers, strict=True):
+            result[node.number] = answer
+        return result
+
+    async def _mend(self, inquiry: Inquiry, answers: Sequence[Reply]) -> None:
+        """Take note of who is well again, and tell them what they are owed."""
+        for node in inquiry.nodes:
+            if node.troubled and is_answer(answers[node.number]):
+                node.answered()
                 await self._pay(node, inquiry.sent, inquiry.timeout)
         self._trouble = any(node.troubled for node in self.all)
-        return result
 
     async def _pay(self, node: AsyncRedlockNode, now: float, timeout: float) -> None:
         """Tell a node that is back what it could not be told before, the latest first."""
         for _ in range(PAID_AT_ONCE):
             if node.error is not None or (debt := node.debt(now)) is None:
                 return
-            node.scripts.clear()  # who was away may not be who it was
             answer = (await afan_out([node.link], debt.question.requests([node]), timeout))[0]
             if not is_answer(answer):
+                if forgotten(answer):
+                    node.scripts.clear()
                 node.owe(debt)
                 return
 
-    async def _sort(self, inquiry: Inquiry, answers: list[Reply]) -> list[Reply]:
-        """Take note of who answered and who did not."""
-        if any(forgotten(answer) for answer in answers):
-            answers = await self._tell_in_full(inquiry, answers)
-        result: list[Reply] = [None] * len(self.all)
-        time_at = inquiry.question.time_at
-        for node, answer in zip(inquiry.nodes, answers, strict=True):
-            if answer is not LATE:
-                answer = self.note(node, answer, inquiry.timeout)
-            result[node.number] = answer
-            if is_answer(answer) and time_at is not None:
-                node.observe(inquiry.sent, time_in(answer, time_at), self._clock())
-        return self._without_impostors(result)
-
-    async def _tell_in_full(self, inquiry: Inquiry, answers: list[Reply]) -> list[Reply]:
-        """Ask those again that do not know the script."""
+    async def _sort_out(self, inquiry: Inquiry, answers: list[Reply]) -> None:
+        """Ask those again that do not know the script; take note of who did not answer."""
         which = [number for number, answer in enumerate(answers) if forgotten(answer)]
-        some = [inquiry.nodes[number] for number in which]
-        for node in some:
-            node.scripts.clear()
-        links, requests = [node.link for node in some], inquiry.question.requests(some)
-        again = await afan_out(links, requests, inquiry.timeout)
-        for number, answer in zip(which, again, strict=True):
-            answers[number] = answer
-        return answers
+        if which:
+            some = [inquiry.nodes[number] for number in which]
+            for node in some:
+                node.scripts.clear()
+            links, requests = [node.link for node in some], inquiry.question.requests(some)
+            again = await afan_out(links, requests, inquiry.timeout)
+            for number, answer in zip(which, again, strict=True):
+                answers[number] = answer
+        for number, answer in enumerate(answers):
+            if type(answer) not in WELL:
+                answers[number] = self.note(inquiry.nodes[number], answer, inquiry.timeout)
 
     def note(self, node: AsyncRedlockNode, answer: Reply, timeout: float) -> Reply:
         """Take note that a node answered, or did not."""

@@ -29,9 +29,10 @@ from ...model import (
     Renewal,
     Snapshot,
 )
-from ...redis_link import Late, Settings, Template
+from ...redis_link import Settings, Template
 from ...redis_record import check_rules, keys_of, load_script, micros
 from ...redlock_settings import read_nodes
+from ...redlock_tally import undisputed
 from ...rules import validity
 from ..engine import Engine, Notice, Report
 from ..inbox import Inbox
@@ -45,8 +46,6 @@ from .redlock_voting import Voting, seat
 RENEW = load_script("renew", "hinting")
 RESTORE = load_script("restore", "hinting")
 FORCE = load_script("force", "hinting")
-
-BARE = frozenset((int, Late))  # the types of answers where a majority simply says yes
 
 HELD_UNDER = frozenset(Fault) - {Fault.SERVER_CLOCK_STEP, Fault.FAILOVER}
 
@@ -261,7 +260,7 @@ class RedlockEngine(Engine):
         sure = attempt is not None and attempt.until > self._clock()
         ending = self._voting.release_question(claim, linger, sure)
         answers = self._nodes.ask(ending, patience, owed=claim.ttl, spared=spared)
-        if BARE.issuperset(map(type, answers)):  # as usual: nobody says anything else
+        if undisputed(answers, self.quorum):
             return True
         heard = [type(one) is int or bool(one[0]) for one in answers if is_answer(one)]
         if sum(heard) >= self.quorum:

@@ -64,9 +64,9 @@ class Attempt:
         self.spared: frozenset[int] | None = None  # nodes that were never asked for it
         self.failures = 0
 
-    def spare(self, nodes: Iterable[int]) -> None:
-        """Take note that these nodes were not asked now."""
-        now = frozenset(nodes)
+    def spare(self, answers: Iterable[Reply]) -> None:
+        """Take note of the nodes that were not asked now."""
+        now = frozenset(number for number, answer in enumerate(answers) if answer is None)
         self.spared = now if self.spared is None else self.spared & now
 
 
@@ -109,11 +109,11 @@ class Voting:
             answers = self._vote(claim, attempt, proposal, sent, left)
             not_after = validity(sent, claim.ttl)
             if undisputed(answers, self._nodes.quorum) and self._clock() < not_after:
-                if attempt.spared:
-                    attempt.spare(())  # all were asked
+                if attempt.spared or None in answers:
+                    attempt.spare(answers)
                 return self._won(claim, attempt, proposal, not_after)
             tally = count_votes(answers, proposal)
-            attempt.spare(number for number, answer in enumerate(answers) if answer is None)
+            attempt.spare(answers)
             if len(tally.granted) >= self._nodes.quorum and self._clock() < not_after:
                 if tally.strangers:
                     self._enrol_late(claim)
