@@ -168,7 +168,7 @@ class TestSlowNodes(AsyncRedlockSuite):
     @pytest.mark.parametrize("digest", [VOTE.digest, RELEASE.digest], ids=["vote", "release"])
     async def test_an_answer_that_is_lost(self, digest: bytes) -> None:
         """A slow node whose answer gets lost is told again what it must know."""
-        client = await self.ready(node_timeout=0.5)
+        client = await self.ready()
         self.slow_down(2)
         lost = self.proxies[2].drop_next_reply(digest)
         await self.cycle(client)
@@ -176,7 +176,6 @@ class TestSlowNodes(AsyncRedlockSuite):
         await self.settle(client)
         node = client.engine.nodes[2]  # type: ignore[attr-defined]
         assert node.errors > 0
-        self.heal()
         await self.cycle_until(client, lambda: node.error is None and not node._owed)
         await self.until_free("x")
 

@@ -168,7 +168,7 @@ class TestSlowNodes(RedlockSuite):
     @pytest.mark.parametrize("digest", [VOTE.digest, RELEASE.digest], ids=["vote", "release"])
     def test_an_answer_that_is_lost(self, digest: bytes) -> None:
         """A slow node whose answer gets lost is told again what it must know."""
-        client = self.ready(node_timeout=0.5)
+        client = self.ready()
         self.slow_down(2)
         lost = self.proxies[2].drop_next_reply(digest)
         self.cycle(client)
@@ -176,7 +176,6 @@ class TestSlowNodes(RedlockSuite):
         self.settle(client)
         node = client.engine.nodes[2]  # type: ignore[attr-defined]
         assert node.errors > 0
-        self.heal()
         self.cycle_until(client, lambda: node.error is None and not node._owed)
         self.until_free("x")
 

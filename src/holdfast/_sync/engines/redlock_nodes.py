@@ -3,7 +3,7 @@
 Rule 1: a round takes as long as the slowest node, and never longer than the node time-out; where a
         majority of plain yeses decides, as long as that takes, and the other answers come late.
 Rule 2: a late answer counts for all but the round itself: a node's clock, its health, what it is
-        owed. If it is no plain yes, all nodes are heard next time.
+        owed. If it is no plain yes, or a node is in trouble, all are heard in the next vote.
 Rule 3: a node that did not answer is not asked for a growing while, unless a majority needs it; it
         is used again as soon as it answers.
 Rule 4: two addresses of one server, a member of a Cluster, and a replica are refused: a majority of
@@ -126,8 +126,11 @@ class RedlockNodes:
     def _fan_out(self, inquiry: Inquiry, links: Sequence[Link]) -> list[Reply]:
         question = inquiry.question
         enough = self.quorum if question.yes_decides else 0
-        if self._attentive and question.time_at is not None:  # a vote: what was said will be again
-            self._attentive, enough = False, 0
+        if question.time_at is not None:  # a vote: whoever has something to say will say it again
+            if self._trouble and any(node.troubled for node in inquiry.nodes):
+                enough = 0
+            if self._attentive:
+                self._attentive, enough = False, 0
         requests = question.requests(inquiry.nodes)
         late = partial(self._come_late, inquiry)
         return fan_out(links, requests, inquiry.timeout, enough, late)
@@ -142,7 +145,8 @@ class RedlockNodes:
         if type(answer) is not int:
             self._attentive = True
         if is_answer(answer):
-            node.answered()
+            if not isinstance(node.error, NotSupported):  # else it said so before we knew
+                node.answered()
             if time_at is not None:
                 node.observe(inquiry.sent, time_in(answer, time_at), self._clock())
             return
