@@ -178,6 +178,20 @@ class AsyncRedlockSuite(AsyncBase):
         await self.until_so(lambda: not any(self.waiting(one, name) for one in wanted), patience)
 
 
+class AsyncClockedRedlockSuite(AsyncRedlockSuite):
+    """The same with nodes whose clocks can be set."""
+
+    harness = RedlockHarness(fake_clock=True)
+
+    async def conduct(self, test: Callable[..., Awaitable[None]], **arguments: Any) -> None:
+        """Run one test, and set all clocks right again."""
+        try:
+            await super().conduct(test, **arguments)
+        finally:
+            for server in self.servers:
+                server.step_clock(0)
+
+
 def urls_of(ports: Iterable[int]) -> list[str]:
     """Return URLs of servers on this machine."""
     return [f"redis://{LOOPBACK}:{port}" for port in ports]

@@ -11,7 +11,7 @@ import holdfast.aio as holdfast
 from holdfast._async.engines.redlock_voting import RELEASE, VOTE
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import AsyncSpawned, elapsed
-from tests._async.redlock_suite import ALL, LONG, AsyncRedlockSuite
+from tests._async.redlock_suite import ALL, LONG, AsyncClockedRedlockSuite, AsyncRedlockSuite
 
 SLOW = 0.3  # seconds that a slow node takes to answer
 IN_TIME = 1.0  # a node time-out that it keeps
@@ -212,18 +212,8 @@ class TestSlowNodes(AsyncRedlockSuite):
         )
 
 
-class TestLateClocks(AsyncRedlockSuite):
+class TestLateClocks(AsyncClockedRedlockSuite):
     """Slow nodes beside nodes whose clocks are set."""
-
-    harness = RedlockHarness(fake_clock=True)
-
-    async def conduct(self, test: object, **arguments: object) -> None:
-        """Run one test, and set all clocks right again."""
-        try:
-            await super().conduct(test, **arguments)  # type: ignore[arg-type]
-        finally:
-            for server in self.servers:
-                server.step_clock(0)
 
     async def test_a_yes_that_is_struck_out(self) -> None:
         """Where a yes of the majority does not count after all (on_clock_step="block"), the slow

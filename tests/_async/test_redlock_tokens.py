@@ -11,7 +11,7 @@ from holdfast._concurrency import asleep
 from holdfast.model import Grant
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import AsyncSpawned
-from tests._async.redlock_suite import ALL, AsyncRedlockSuite
+from tests._async.redlock_suite import ALL, AsyncClockedRedlockSuite, AsyncRedlockSuite
 
 HOUR = 3600.0
 SECOND = 1_000_000
@@ -133,18 +133,8 @@ class TestRestarts(AsyncRedlockSuite):
         assert await (await waiting.result()).release() is True
 
 
-class TestClocks(AsyncRedlockSuite):
+class TestClocks(AsyncClockedRedlockSuite):
     """Nodes whose clocks can be set."""
-
-    harness = RedlockHarness(fake_clock=True)
-
-    async def conduct(self, test: object, **arguments: object) -> None:
-        """Run one test, and set all clocks right again."""
-        try:
-            await super().conduct(test, **arguments)  # type: ignore[arg-type]
-        finally:
-            for server in self.servers:
-                server.step_clock(0)
 
     @pytest.mark.parametrize("step", [HOUR, -HOUR])
     async def test_one_that_is_set(self, step: float) -> None:

@@ -178,6 +178,20 @@ class RedlockSuite(Base):
         self.until_so(lambda: not any(self.waiting(one, name) for one in wanted), patience)
 
 
+class ClockedRedlockSuite(RedlockSuite):
+    """The same with nodes whose clocks can be set."""
+
+    harness = RedlockHarness(fake_clock=True)
+
+    def conduct(self, test: Callable[..., None], **arguments: Any) -> None:
+        """Run one test, and set all clocks right again."""
+        try:
+            super().conduct(test, **arguments)
+        finally:
+            for server in self.servers:
+                server.step_clock(0)
+
+
 def urls_of(ports: Iterable[int]) -> list[str]:
     """Return URLs of servers on this machine."""
     return [f"redis://{LOOPBACK}:{port}" for port in ports]

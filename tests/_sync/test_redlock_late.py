@@ -11,7 +11,7 @@ import holdfast
 from holdfast._sync.engines.redlock_voting import RELEASE, VOTE
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import Spawned, elapsed
-from tests._sync.redlock_suite import ALL, LONG, RedlockSuite
+from tests._sync.redlock_suite import ALL, LONG, ClockedRedlockSuite, RedlockSuite
 
 SLOW = 0.3  # seconds that a slow node takes to answer
 IN_TIME = 1.0  # a node time-out that it keeps
@@ -212,18 +212,8 @@ class TestSlowNodes(RedlockSuite):
         )
 
 
-class TestLateClocks(RedlockSuite):
+class TestLateClocks(ClockedRedlockSuite):
     """Slow nodes beside nodes whose clocks are set."""
-
-    harness = RedlockHarness(fake_clock=True)
-
-    def conduct(self, test: object, **arguments: object) -> None:
-        """Run one test, and set all clocks right again."""
-        try:
-            super().conduct(test, **arguments)  # type: ignore[arg-type]
-        finally:
-            for server in self.servers:
-                server.step_clock(0)
 
     def test_a_yes_that_is_struck_out(self) -> None:
         """Where a yes of the majority does not count after all (on_clock_step="block"), the slow

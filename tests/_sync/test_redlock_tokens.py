@@ -11,7 +11,7 @@ from holdfast._concurrency import sleep
 from holdfast.model import Grant
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import Spawned
-from tests._sync.redlock_suite import ALL, RedlockSuite
+from tests._sync.redlock_suite import ALL, ClockedRedlockSuite, RedlockSuite
 
 HOUR = 3600.0
 SECOND = 1_000_000
@@ -133,18 +133,8 @@ class TestRestarts(RedlockSuite):
         assert (waiting.result()).release() is True
 
 
-class TestClocks(RedlockSuite):
+class TestClocks(ClockedRedlockSuite):
     """Nodes whose clocks can be set."""
-
-    harness = RedlockHarness(fake_clock=True)
-
-    def conduct(self, test: object, **arguments: object) -> None:
-        """Run one test, and set all clocks right again."""
-        try:
-            super().conduct(test, **arguments)  # type: ignore[arg-type]
-        finally:
-            for server in self.servers:
-                server.step_clock(0)
 
     @pytest.mark.parametrize("step", [HOUR, -HOUR])
     def test_one_that_is_set(self, step: float) -> None:
