@@ -54,6 +54,7 @@ def stopped(count: int, sizes: Sizes, servers: Sequence[RedisServer]) -> list[Ro
     """Pairs while nodes stand still, beside those on as many servers of which none does."""
     fine, ill = servers[:NODES], servers[NODES:]
     with ExitStack() as stack:
+        apart_note = stack.enter_context(apart(servers))
         healthy_pair, *ill_pairs = (
             pair_of(stack.enter_context(connect(url_of(addresses_of(some)))))
             for some in (fine, *[ill] * CLIENTS)
@@ -79,7 +80,7 @@ def stopped(count: int, sizes: Sizes, servers: Sequence[RedisServer]) -> list[Ro
             f"{more / 1e3:.3g} ms more, time-outs of {NODE_TIMEOUT / 1e3:g} ms, "
             f"median of {CLIENTS} clients",
         ),
-        slow._replace(note=f"{slow.note}; the worst took {max(later) / 1e3:.3g} ms"),
+        slow._replace(note=f"{slow.note}{apart_note}; the worst took {max(later) / 1e3:.3g} ms"),
     ]
 
 
