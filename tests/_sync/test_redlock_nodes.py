@@ -8,7 +8,7 @@ import time
 import pytest
 
 import holdfast
-from holdfast.model import Mode
+from holdfast.model import Grant, Mode, Outcome, Queued
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import Spawned, elapsed
 from tests._sync.redlock_suite import ALL, LONG, PATIENT, RedlockSuite
@@ -97,6 +97,41 @@ class TestNodesDown(RedlockSuite):
         for lease in leases:
             assert lease.release() is True
         self.until_free("x")
+
+    @pytest.mark.parametrize("others", ["vote in vain", "hold beside it"])
+    def test_a_lease_comes_back_whoever_came_since(self, others: str) -> None:
+        """A node that returns has seen higher tokens than that of a lease which it missed: of those
+        who voted in vain, and of those who hold beside it. The lease is seated all the same, and
+        tokens go on above them."""
+        client, direct = self.patient(), self.direct()
+        for one in (client, direct):
+            self.cycle(one)
+            self.settle(one)
+        beside = others == "hold beside it"
+        mode = Mode.SHARED if beside else Mode.EXCLUSIVE
+        missed, later = (self.claim("x", mode=mode, ttl=LONG) for _ in range(2))
+        self.cut(4)
+        grant = self.grant(client, missed)
+        assert isinstance(direct.engine.claim(later, 5.0), Grant) == beside
+        self.settle(direct)
+        floor = self.floor(4, "x")
+        assert floor > grant.token
+        self.heal()
+
+        def is_back() -> bool:
+            (renewal,) = client.engine.renew([missed], 5.0)
+            assert renewal.outcome is Outcome.RENEWED
+            return self.tokens_at(4, "x").get(missed.owner) == grant.token
+
+        self.until(is_back)
+        assert self.floor(4, "x") == floor
+        self.unseat("x", 0, 1)
+        alone = self.claim("x", ttl=LONG)
+        assert isinstance(direct.engine.claim(alone, 5.0), Queued)
+        for claim in (missed, later, alone):
+            direct.engine.release(claim, 5.0)
+        self.until_free("x")
+        assert self.cycle(direct) > floor
 
     def test_every_verb_works_without_two(self) -> None:
         """Whatever is asked, three of five answer it."""
@@ -219,8 +254,8 @@ class TestStoppedNodes(RedlockSuite):
         client = self.connect(node_timeout=PATIENT)
         self.cycle(client)
         self.settle(client)
-        self.proxies[2].delay(0.05)
-        lease = client.lock("y", ttl=0.2).try_acquire()  # 10 ms for each node
+        self.proxies[2].delay(0.2)
+        lease = client.lock("y", ttl=1.0).try_acquire()  # 50 ms for each node
         assert lease is not None
         self.settle(client)
         assert client.engine.nodes[2].errors > 0  # type: ignore[attr-defined]

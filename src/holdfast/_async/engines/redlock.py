@@ -228,6 +228,8 @@ class AsyncRedlockEngine(AsyncEngine):
         patience: float,
     ) -> None:
         """Seat what a majority confirmed on the nodes that do not know it (any more)."""
+        renewed = [one.not_after for one in renewals if one.outcome is Outcome.RENEWED]
+        end = min([self._clock() + patience, *renewed])  # as long as all of them still hold
         for node, answer in zip(self._nodes.all, answers, strict=True):
             if not is_answer(answer):
                 continue
@@ -247,7 +249,7 @@ class AsyncRedlockEngine(AsyncEngine):
             if keys:
                 roster = roster_key(claims[0].key)
                 template = Template(RESTORE, 1, 1 + len(keys), roster, *keys, *values)
-                restoring = Question(template, DEADLINE % node.latest(patience))
+                restoring = Question(template, DEADLINE % node.clock.latest(end))
                 await self._nodes.ask(restoring, patience, [node], few=True)
 
     async def release(self, claim: Claim, timeout: float, linger: float = 0.0) -> bool:

@@ -4,7 +4,8 @@
 -- ARGV  then for each claim: owner, ttl, kind, limit, mode, path, "mode channel path rest",
 --       revision, token; and wanted until
 -- Gives {how many, time}.
--- Rule 1: never below the floor: whoever came later than this holder has raised it.
+-- Rule 1: the floor does not matter here, and stays what it is: with a majority behind this holder,
+--   whoever raised it since holds beside it (another reader, another permit) or voted in vain.
 -- Rule 2 (S6): late copies are refused, and owners that have let go meanwhile.
 -- Rule 3: who waits here for what a majority has granted him waits no more.
 
@@ -25,7 +26,7 @@ for at = 2, #KEYS, 2 do
   local r = open(KEYS[at], KEYS[at + 1], owner)
   settle(r)
   local fits = not r.kind or holders(r) == 0 or (r.kind == kind and r.limit == limit)
-  if not r.mine and fits and token >= r.floor and not barred(r, owner) then
+  if not r.mine and fits and not barred(r, owner) then
     r.kind, r.limit = kind, limit
     if not excluded(r, claim) then
       claim.channel, claim.rest = string.match(ARGV[first + 7], '^%u (%S+) %S+ (.*)$')
