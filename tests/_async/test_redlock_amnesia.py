@@ -82,12 +82,14 @@ class TestAmnesia(AsyncRedlockSuite):
         assert await held.release() is True
         client.engine._nodes.hear_all()  # type: ignore[attr-defined]
         other = await self.take(client.lock("y"))
+        await self.settle(client)
         assert self.seats("y") == [1, 2, 3, 4]
         assert 0 < self.out(0) <= OUT
         assert await other.release() is True
         await self.settle(client)
         self.servers[1].restart(keep_data=True)
         again = await self.take(client.lock("x"))
+        await self.settle(client)
         assert 1 not in self.seats("x")
         assert await again.release() is True
 
@@ -140,6 +142,7 @@ class TestAmnesia(AsyncRedlockSuite):
         """A minority that forgets stops nobody; a majority that does is named in the error."""
         client = self.brief(connect_timeout=0.3)
         await self.cycle(client)
+        await self.settle(client)
         for number in (0, 1):
             self.forget(number, "flushed")
             await self.cycle_with_all(client)
@@ -260,6 +263,7 @@ class TestDurableNodes(AsyncRedlockSuite):
         """A node that was flushed remembers that it must stay out, and does so after a restart."""
         client = self.patient(max_ttl=300)
         await self.cycle(client)
+        await self.settle(client)
         self.servers[3].command("FLUSHALL")
         await self.cycle_with_all(client)
         until = self.roster(3)["until"]

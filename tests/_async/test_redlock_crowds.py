@@ -116,7 +116,7 @@ class TestCrowds(AsyncRedlockSuite):
             for _ in range(5):
                 lease = await self.take(clients[who % 3].semaphore("x", PERMITS), 30)
                 held.append(lease)
-                await asleep(0.002)
+                await asleep(0.02)
                 most.append(sum(one.held for one in held))
                 held.remove(lease)
                 assert await lease.release() is not False

@@ -168,6 +168,7 @@ class TestClocks(AsyncClockedRedlockSuite):
         await self.cycle(client)
         await self.settle(client)
         lease = await self.take(client.lock("x"))
+        await self.settle(client)
         assert self.seats("x", lease.owner) == [0, 1, 2, 3]
         assert await lease.release() is True
         await self.settle(client)

@@ -82,12 +82,14 @@ class TestAmnesia(RedlockSuite):
         assert held.release() is True
         client.engine._nodes.hear_all()  # type: ignore[attr-defined]
         other = self.take(client.lock("y"))
+        self.settle(client)
         assert self.seats("y") == [1, 2, 3, 4]
         assert 0 < self.out(0) <= OUT
         assert other.release() is True
         self.settle(client)
         self.servers[1].restart(keep_data=True)
         again = self.take(client.lock("x"))
+        self.settle(client)
         assert 1 not in self.seats("x")
         assert again.release() is True
 
@@ -140,6 +142,7 @@ class TestAmnesia(RedlockSuite):
         """A minority that forgets stops nobody; a majority that does is named in the error."""
         client = self.brief(connect_timeout=0.3)
         self.cycle(client)
+        self.settle(client)
         for number in (0, 1):
             self.forget(number, "flushed")
             self.cycle_with_all(client)
@@ -260,6 +263,7 @@ class TestDurableNodes(RedlockSuite):
         """A node that was flushed remembers that it must stay out, and does so after a restart."""
         client = self.patient(max_ttl=300)
         self.cycle(client)
+        self.settle(client)
         self.servers[3].command("FLUSHALL")
         self.cycle_with_all(client)
         until = self.roster(3)["until"]

@@ -116,7 +116,7 @@ class TestCrowds(RedlockSuite):
             for _ in range(5):
                 lease = self.take(clients[who % 3].semaphore("x", PERMITS), 30)
                 held.append(lease)
-                sleep(0.002)
+                sleep(0.02)
                 most.append(sum(one.held for one in held))
                 held.remove(lease)
                 assert lease.release() is not False

@@ -233,6 +233,7 @@ class TestLateCopies(RedlockSuite):
         self.warm_up(client)
         blocker, claim = self.claim("x", ttl=LONG), self.claim("x", ttl=LONG)
         self.grant(direct, blocker)
+        self.settle(direct)
         self.unseat("x", 0, 1, 2)
         self.proxies[2].drop_replies()  # of the vote, and of what takes it back
         assert isinstance(client.engine.claim(claim, 5.0), Queued)
@@ -251,6 +252,7 @@ class TestLateCopies(RedlockSuite):
         client = self.patient()
         claim = self.claim("x", "semaphore-2", ttl=LONG)
         grant = self.grant(client, claim)
+        self.settle(client)
         voting: Any = client.engine._voting  # type: ignore[attr-defined]
         held = voting.attempts[claim.owner]
         stale = Attempt(held.ticket, 1 - held.slot)
@@ -258,6 +260,7 @@ class TestLateCopies(RedlockSuite):
             self.servers[number].command("HGET", self.key("x"), claim.owner) for number in ALL
         ]
         voting._vote(claim, stale, grant.token - 5, boot_clock(), 5.0)
+        self.settle(client)
         after = [self.servers[number].command("HGET", self.key("x"), claim.owner) for number in ALL]
         assert before == after
         assert client.engine.release(claim, 5.0) is True
@@ -267,6 +270,7 @@ class TestLateCopies(RedlockSuite):
         client = self.patient()
         claim = self.claim("x", ttl=LONG)
         self.grant(client, claim)
+        self.settle(client)
         engine: Any = client.engine
         attempt = engine._voting.attempts[claim.owner]
         answers = [[0, 0]] * 5
@@ -308,6 +312,7 @@ class TestLateCopies(RedlockSuite):
         client = self.patient()
         claim = self.claim("x", "semaphore-2", ttl=LONG)
         self.grant(client, claim)
+        self.settle(client)
         for number in (0, 1, 2):
             server, key = self.servers[number], self.key("x")
             words = server.command("HGET", key, claim.owner).split(" ")

@@ -168,6 +168,7 @@ class TestClocks(ClockedRedlockSuite):
         self.cycle(client)
         self.settle(client)
         lease = self.take(client.lock("x"))
+        self.settle(client)
         assert self.seats("x", lease.owner) == [0, 1, 2, 3]
         assert lease.release() is True
         self.settle(client)
