@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import holdfast.aio as holdfast
+from holdfast._async.engine import Haste
 from holdfast._async.engines.memory import AsyncMemoryEngine
 from holdfast._concurrency import asleep
 from holdfast.lock_table import LockTable
@@ -22,6 +23,16 @@ from holdfast.testing.running import AsyncRunner
 TTL = 0.6  # short enough to wait for its end
 PATIENCE = 10.0  # for what must happen
 GIVE_UP = 0.3  # connect_timeout
+
+
+class HastyEngine(AsyncMemoryEngine):
+    """An engine that a test can let wish for early renewals."""
+
+    haste: Haste
+
+    def hastens(self, callback: Haste) -> None:
+        """See AsyncEngine."""
+        self.haste = callback
 
 
 class AsyncFaultySuite:
@@ -51,8 +62,8 @@ class AsyncFaultySuite:
             await self.client.close()
             await self.other.close()
 
-    def _engine(self) -> AsyncMemoryEngine:
-        return AsyncMemoryEngine("memory://", max_ttl=300.0, state=self.table)
+    def _engine(self) -> HastyEngine:
+        return HastyEngine("memory://", max_ttl=300.0, state=self.table)
 
     def plan(self, *rules: Rule) -> None:
         """Let these things go wrong from now on."""

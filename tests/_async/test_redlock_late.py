@@ -144,6 +144,36 @@ class TestSlowNodes(AsyncRedlockSuite):
         assert self.waiting(4, "x") == 0
         assert await client.engine.release(claim, 5.0) is True
 
+    @pytest.mark.parametrize("why", ["busy", "floor"])
+    async def test_a_lease_that_a_node_refused_is_renewed_early(self, why: str) -> None:
+        """A lease has a node less to lose until the next renewal, so that comes soon: when the node
+        that was busy says that it is free, or at once where it has only seen a higher token."""
+        client, direct = await self.ready(ttl=10 * LONG), self.direct()
+        heard = self.listen(client)
+        lock = client.lock("x")
+        if why == "busy":
+            blocker = self.claim("x", ttl=LONG)
+            await self.grant(direct, blocker)
+            await self.settle(direct)
+            self.unseat("x", 0, 1, 2, 3)
+            lease = await self.take(lock)
+        else:
+            self.servers[4].command("HSET", self.key("x"), "f", self.now(4) + 5_000_000)
+            client.engine._nodes.hear_all()  # type: ignore[attr-defined]
+            found = await lock.try_acquire()
+            assert found is not None
+            lease = found
+        await self.settle(client)
+        assert self.seats("x", lease.owner) == [0, 1, 2, 3]
+        if why == "busy":
+            assert self.waiting(4, "x") == 1
+            await direct.engine.release(blocker, 5.0)
+        await self.until_so(lambda: self.seats("x", lease.owner) == [*ALL])
+        assert self.waiting(4, "x") == 0
+        renewed = await heard.until(holdfast.events.Renewed)
+        assert [event.token for event in renewed] == [lease.token]  # once, and not again and again
+        assert await lease.release() is True
+
     # --- What the late ones say. ---
 
     async def cycle_until(self, client: holdfast.Client, so: Any, name: str = "x") -> None:

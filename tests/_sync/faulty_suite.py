@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import holdfast
+from holdfast._sync.engine import Haste
 from holdfast._sync.engines.memory import MemoryEngine
 from holdfast._concurrency import sleep
 from holdfast.lock_table import LockTable
@@ -22,6 +23,16 @@ from holdfast.testing.running import Runner
 TTL = 0.6  # short enough to wait for its end
 PATIENCE = 10.0  # for what must happen
 GIVE_UP = 0.3  # connect_timeout
+
+
+class HastyEngine(MemoryEngine):
+    """An engine that a test can let wish for early renewals."""
+
+    haste: Haste
+
+    def hastens(self, callback: Haste) -> None:
+        """See Engine."""
+        self.haste = callback
 
 
 class FaultySuite:
@@ -51,8 +62,8 @@ class FaultySuite:
             self.client.close()
             self.other.close()
 
-    def _engine(self) -> MemoryEngine:
-        return MemoryEngine("memory://", max_ttl=300.0, state=self.table)
+    def _engine(self) -> HastyEngine:
+        return HastyEngine("memory://", max_ttl=300.0, state=self.table)
 
     def plan(self, *rules: Rule) -> None:
         """Let these things go wrong from now on."""

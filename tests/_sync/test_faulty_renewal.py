@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from holdfast.clocks import boot_clock
 from holdfast.events import Lost, Renewed, Resumed, Suspended
+from holdfast.model import Claim, Grant, Queued
 from holdfast.rules import DRIFT_FLOOR, DRIFT_RATE
 from holdfast.testing.faults import (
     block,
@@ -217,3 +218,44 @@ class TestAsking(FaultySuite):
         with pytest.raises(holdfast.LeaseLost):
             lease.ensure_held(margin=7)
         assert lease.lost_reason == "expired"
+
+
+class TestHaste(FaultySuite):
+    """What the engine wishes: a renewal that does more now than later."""
+
+    def hasten(self, owner: str, at: float) -> None:
+        """Wish for a renewal at that instant."""
+        self.faulty.inner.haste(owner, at)  # type: ignore[attr-defined]
+
+    @pytest.mark.parametrize("when", ["before the lease is there", "while it is held"])
+    def test_a_renewal_comes_early(self, when: str) -> None:
+        """Once, at the instant that was named, and the next one a third of the TTL later."""
+        ask = self.faulty.claim
+
+        def claim_in_haste(claim: Claim, timeout: float) -> Grant | Queued:
+            self.hasten(claim.owner, boot_clock() + 0.1)
+            return ask(claim, timeout)
+
+        heard = self.listen()
+        if when == "before the lease is there":
+            self.faulty.claim = claim_in_haste  # type: ignore[method-assign]
+        lease = self.take(ttl=30)
+        if when == "while it is held":
+            self.hasten(lease.owner, boot_clock() + 0.1)
+        (event,) = heard.until(Renewed)
+        assert event.token == lease.token
+        assert lease._renew_due > boot_clock() + 5
+
+    def test_what_changes_nothing(self) -> None:
+        """A wish that comes later than the renewal itself, for somebody else, or too late."""
+        heard = self.listen()
+        lease = self.take(ttl=30)
+        due = lease._renew_due
+        self.hasten(lease.owner, due + 1)
+        self.hasten("somebody", boot_clock())
+        assert lease.release() is True
+        self.hasten(lease.owner, boot_clock())
+        another = self.take("y", ttl=30)
+        assert lease._renew_due == due
+        assert another.release() is True
+        assert not [event for event in heard.events if isinstance(event, Renewed)]

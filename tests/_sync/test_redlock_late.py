@@ -144,6 +144,36 @@ class TestSlowNodes(RedlockSuite):
         assert self.waiting(4, "x") == 0
         assert client.engine.release(claim, 5.0) is True
 
+    @pytest.mark.parametrize("why", ["busy", "floor"])
+    def test_a_lease_that_a_node_refused_is_renewed_early(self, why: str) -> None:
+        """A lease has a node less to lose until the next renewal, so that comes soon: when the node
+        that was busy says that it is free, or at once where it has only seen a higher token."""
+        client, direct = self.ready(ttl=10 * LONG), self.direct()
+        heard = self.listen(client)
+        lock = client.lock("x")
+        if why == "busy":
+            blocker = self.claim("x", ttl=LONG)
+            self.grant(direct, blocker)
+            self.settle(direct)
+            self.unseat("x", 0, 1, 2, 3)
+            lease = self.take(lock)
+        else:
+            self.servers[4].command("HSET", self.key("x"), "f", self.now(4) + 5_000_000)
+            client.engine._nodes.hear_all()  # type: ignore[attr-defined]
+            found = lock.try_acquire()
+            assert found is not None
+            lease = found
+        self.settle(client)
+        assert self.seats("x", lease.owner) == [0, 1, 2, 3]
+        if why == "busy":
+            assert self.waiting(4, "x") == 1
+            direct.engine.release(blocker, 5.0)
+        self.until_so(lambda: self.seats("x", lease.owner) == [*ALL])
+        assert self.waiting(4, "x") == 0
+        renewed = heard.until(holdfast.events.Renewed)
+        assert [event.token for event in renewed] == [lease.token]  # once, and not again and again
+        assert lease.release() is True
+
     # --- What the late ones say. ---
 
     def cycle_until(self, client: holdfast.Client, so: Any, name: str = "x") -> None:

@@ -34,6 +34,16 @@ def nobody() -> None:
     """Stand for the lease of an owner that has asked and has no answer yet."""
 
 
+class Hurried:
+    """Stands for the same, and for the instant at which that lease is to be renewed."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def __call__(self) -> None:
+        """There is no lease yet."""
+
+
 class AsyncKeeper:
     """Keeps the leases of one client."""
 
@@ -59,8 +69,12 @@ class AsyncKeeper:
         with self.mutex:
             if self._closed:
                 return False
+            due = renew_at(sent, claim.ttl)
+            before = self.leases.get(claim.owner)
+            if type(before) is Hurried and before.at < due:
+                due = before.at
             self.leases[claim.owner] = ref(lease)
-            due = lease._renew_due = renew_at(sent, claim.ttl)
+            lease._renew_due = due
             slot = self._slots.get(due)
             if slot is not None and due <= lease._deadline:  # as a rule: what `schedule` would do
                 lease._entry_at = due
@@ -149,6 +163,17 @@ class AsyncKeeper:
         """Take note of a collected lease; called from `__del__`, so it only leaves a note."""
         self._runtime.renewer.abandoned.append((lease_claim, token, leaked))
         self._alarm.poke()
+
+    def hasten(self, owner: str, at: float) -> None:
+        """Hear from the engine that a renewal at that instant does more than a later one."""
+        with self.mutex:
+            lease = self.find(owner)
+            if lease is None:
+                if self.leases.get(owner) is nobody:
+                    self.leases[owner] = Hurried(at)
+            elif lease._state == HELD and at < lease._renew_due < math.inf:
+                lease._renew_due = at
+                self.schedule(lease)
 
     # --- Loss. ---
 

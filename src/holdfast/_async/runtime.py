@@ -87,6 +87,7 @@ class AsyncRuntime:
         self.keeper = AsyncKeeper(self)
         self.renewer = AsyncRenewer(self)
         self.engine.notices(self._notice)
+        self.engine.hastens(self._hasten)
         self.engine.reports(self._hear_report)
         self.home = AsyncHome.here()
 
@@ -107,6 +108,9 @@ class AsyncRuntime:
 
     def _notice(self, owner: str, reason: Reason) -> None:
         AsyncHome.post(self.home, self.keeper.notice, owner, reason)
+
+    def _hasten(self, owner: str, at: float) -> None:
+        AsyncHome.post(self.home, self.keeper.hasten, owner, at)
 
     def _hear_report(self, kind: type[NodeEvent], /, **details: Any) -> None:
         AsyncHome.post(self.home, lambda: self.tell(kind, "", **details))

@@ -17,6 +17,7 @@ from ..events import NodeEvent
 from ..model import Claim, Grant, Guarantees, Queued, Reason, Renewal, Snapshot
 
 Notice = Callable[[str, Reason], None]
+Haste = Callable[[str, float], None]
 
 
 class Report(Protocol):
@@ -83,6 +84,10 @@ class Engine(ABC):
     @abstractmethod
     def notices(self, callback: Notice) -> None:
         """Tell `callback(owner, reason)` of losses the engine hears of by push."""
+
+    def hastens(self, callback: Haste) -> None:
+        """Tell `callback(owner, at)` where a renewal at that instant does more than a later one."""
+        return None
 
     def reports(self, callback: Report) -> None:
         """Tell `callback` of what happens to servers; an engine without any says nothing."""

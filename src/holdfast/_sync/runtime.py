@@ -87,6 +87,7 @@ class Runtime:
         self.keeper = Keeper(self)
         self.renewer = Renewer(self)
         self.engine.notices(self._notice)
+        self.engine.hastens(self._hasten)
         self.engine.reports(self._hear_report)
         self.home = Home.here()
 
@@ -107,6 +108,9 @@ class Runtime:
 
     def _notice(self, owner: str, reason: Reason) -> None:
         Home.post(self.home, self.keeper.notice, owner, reason)
+
+    def _hasten(self, owner: str, at: float) -> None:
+        Home.post(self.home, self.keeper.hasten, owner, at)
 
     def _hear_report(self, kind: type[NodeEvent], /, **details: Any) -> None:
         Home.post(self.home, lambda: self.tell(kind, "", **details))

@@ -2,7 +2,8 @@
 
 Rule 1: every verb goes to all nodes at once, and a majority of all of them decides.
 Rule 2: nodes give hints and no grants: when a majority says that it is our turn, we ask again.
-Rule 3: a renewal that a majority confirms seats us again on nodes that came back.
+Rule 3: a renewal that a majority confirms seats us on nodes that came back or had refused us; it
+        comes early where one that refused us is free now, or will be in a moment.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ...redis_record import check_rules, keys_of, load_script, micros
 from ...redlock_settings import read_nodes
 from ...redlock_tally import undisputed
 from ...rules import validity
-from ..engine import AsyncEngine, Notice, Report
+from ..engine import AsyncEngine, Haste, Notice, Report
 from ..inbox import AsyncInbox
 from .redlock_look import SCAN, look, names
 from .redlock_node import AsyncRedlockNode
@@ -100,6 +101,7 @@ class AsyncRedlockEngine(AsyncEngine):
         )
         self._clock = clock
         self._notice: Notice | None = None
+        self._haste: Haste | None = None
         self._report: Report | None = None
         self._start_over()
 
@@ -116,6 +118,7 @@ class AsyncRedlockEngine(AsyncEngine):
         self._voting = AsyncVoting(
             self._nodes, self._clock, self._channel, self._max_ttl, self._node_timeout
         )
+        self._voting.on_refusal = self._seat_soon
         self._greeted = False
         self._ready = False  # all nodes are known, and heard
         self._closed = False
@@ -167,12 +170,22 @@ class AsyncRedlockEngine(AsyncEngine):
         kind, owner, *rest = message.decode().split(" ")
         if kind == "free":
             hints = self._hints.get(owner)
-            if hints is not None:
-                hints.add(number)
-                if len(hints) >= self.quorum:
-                    self._inbox.nudge(owner)
+            if hints is None:
+                self._seat_soon(owner)
+                return
+            hints.add(number)
+            if len(hints) >= self.quorum:
+                self._inbox.nudge(owner)
         elif kind == "lost" and self._notice is not None:
             self._notice(owner, Reason(rest[0]))
+
+    def _seat_soon(self, owner: str) -> None:
+        """Let a holder be renewed in a moment: a node that refused it may seat it then.
+
+        Not at once: then late answers are in, and most leases over.
+        """
+        if self._haste is not None and owner in self._voting.attempts:
+            self._haste(owner, self._clock() + self._node_timeout)
 
     def _deaf(self) -> None:
         self._ready = False
@@ -314,6 +327,10 @@ class AsyncRedlockEngine(AsyncEngine):
     def notices(self, callback: Notice) -> None:
         """See AsyncEngine."""
         self._notice = callback
+
+    def hastens(self, callback: Haste) -> None:
+        """See AsyncEngine."""
+        self._haste = callback
 
     def reports(self, callback: Report) -> None:
         """See AsyncEngine."""

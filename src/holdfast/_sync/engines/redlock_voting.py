@@ -9,7 +9,7 @@ Rule 3: a semaphore is as many locks as it has slots: a majority of counters wou
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ... import dice
 from ...clocks import Clock, wall_micros
@@ -91,6 +91,7 @@ class Voting:
         self._node_timeout = patience
         self._floors: dict[str, int] = {}
         self._packed: dict[tuple[object, ...], tuple[Template, Releases]] = {}
+        self.on_refusal: Callable[[str], None] = lambda owner: None  # of one that won all the same
         self._ahead = 0.0  # how far the nodes' clocks are ahead of ours, as far as they agree
         self._ahead_until = -math.inf  # when to look at that again
 
@@ -117,6 +118,8 @@ class Voting:
             if len(tally.granted) >= self._nodes.quorum and self._clock() < not_after:
                 if tally.strangers:
                     self._enrol_late(claim)
+                if tally.busy or tally.floors:
+                    self.on_refusal(claim.owner)
                 return self._won(claim, attempt, proposal, not_after)
             if len(tally.granted) < self._nodes.quorum:
                 answer = self._without_majority(claim, attempt, tally)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from ..._async.engine import AsyncEngine, Notice
+from ..._async.engine import AsyncEngine, Haste, Notice
 from ..._concurrency import AsyncEvent, AsyncWorker, Mutex, asleep
 from ...errors import EngineUnavailable, OutcomeUnknown
 from ...model import Claim, Grant, Queued, Reason, Renewal, Snapshot
@@ -279,6 +279,10 @@ class AsyncFaulty(AsyncEngine):
                 callback(owner, reason)
 
         self.inner.notices(pass_on)
+
+    def hastens(self, callback: Haste) -> None:
+        """See AsyncEngine."""
+        self.inner.hastens(callback)
 
     def watch(self, key: str, callback: Callable[[], None]) -> Callable[[], None] | None:
         """See AsyncEngine."""

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, cast
 
-from ..._sync.engine import Engine, Notice
+from ..._sync.engine import Engine, Haste, Notice
 from ..._concurrency import Event, Worker, Mutex, sleep
 from ...errors import EngineUnavailable, OutcomeUnknown
 from ...model import Claim, Grant, Queued, Reason, Renewal, Snapshot
@@ -279,6 +279,10 @@ class Faulty(Engine):
                 callback(owner, reason)
 
         self.inner.notices(pass_on)
+
+    def hastens(self, callback: Haste) -> None:
+        """See Engine."""
+        self.inner.hastens(callback)
 
     def watch(self, key: str, callback: Callable[[], None]) -> Callable[[], None] | None:
         """See Engine."""
