@@ -111,7 +111,8 @@ class TestNodesDown(RedlockSuite):
         mode = Mode.SHARED if beside else Mode.EXCLUSIVE
         missed, later = (self.claim("x", mode=mode, ttl=LONG) for _ in range(2))
         self.cut(4)
-        grant = self.grant(client, missed)
+        grant = client.engine.claim(missed, 5.0)
+        assert isinstance(grant, Grant)
         assert isinstance(direct.engine.claim(later, 5.0), Grant) == beside
         self.settle(direct)
         floor = self.floor(4, "x")
