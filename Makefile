@@ -46,9 +46,10 @@ lab: venv ## Put every engine through every fault, and draw what happened: build
 	.venv/bin/holdfast lab matrix --html build/matrix.html
 
 # Soak tests outlast the limit that every other test has.
-soak: venv ## Guards with 2,000 additions each, then lab and simulation for MINUTES=30 each
+soak: venv ## Guards with 2,000 additions each, Redlock with slow nodes, lab and simulation for MINUTES=30 each
 	@mkdir -p build
 	HOLDFAST_CONTEST_ADDITIONS=2000 $(PYTHON) $(PYTEST) --timeout=0 tests/guards/test_contest.py
+	HOLDFAST_SLOW_NODES=2,4 $(PYTHON) $(PYTEST) $(wildcard tests/_*/test_redlock_*.py)
 	.venv/bin/holdfast lab soak --minutes $(MINUTES) --report build/soak.md
 	HOLDFAST_SOAK_MINUTES=$(MINUTES) $(PYTHON) -m pytest --timeout=0 tests/simulation
 

@@ -266,6 +266,18 @@ def test_delay(network: Network) -> None:
     assert client.ask("INCR", "x") == 5
 
 
+def test_lag(network: Network) -> None:
+    """Requests come later too, until it is taken away: `heal` is for faults."""
+    client = network.client()
+    network.proxy.lag = 0.1
+    started = time.monotonic()
+    assert client.ask("INCR", "x") == 1
+    assert time.monotonic() - started >= 0.2
+    network.proxy.heal()
+    network.proxy.lag = 0.0
+    assert client.ask("INCR", "x") == 2
+
+
 def test_server_that_dies_and_comes_back() -> None:
     """Its connections end, new ones end as long as it is away, and work when it is back."""
     with RedisServer(need(redis_program)) as server, Proxy(server.port) as proxy:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -12,6 +13,8 @@ from .redis_part import RedisPart
 from .servers import Proxy, RedisServer, ServerMissing, need, redis_program, valkey_program
 from .servers.ports import LOOPBACK
 from .servers.programs import faketime_library
+
+LAG = 0.008  # seconds: more than a look at the servers takes, less than any node time-out
 
 
 class _RedisServers(Several):
@@ -151,6 +154,14 @@ class RedlockHarness(_RedisServers):
         self, nodes: int = 5, program: Callable[[], str] = redis_program, **options: Any
     ) -> None:
         super().__init__(nodes, program, options)
+
+    def start(self) -> None:
+        """Start them; HOLDFAST_SLOW_NODES=2,4 lets these lag behind the others."""
+        super().start()
+        slow = [int(one) for one in os.environ.get("HOLDFAST_SLOW_NODES", "").split(",") if one]
+        for number in set(slow) & set(range(self.nodes)):
+            for proxy in self._parts[number].proxies:
+                proxy.lag = LAG
 
     def lab_urls(self, ttl: float) -> Sequence[str]:
         """Let nodes have as long to answer as they may, and come back soon after they forgot."""

@@ -31,6 +31,7 @@ class Proxy:
         self._faults = Faults()
         self._links: list[Link] = []
         self.requests = 0  # that clients have sent so far
+        self.lag = 0.0  # seconds that everything takes longer, both ways, as on a busy machine
         self._listener = listener or listen()
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
@@ -139,6 +140,8 @@ class Proxy:
         timeout: float | None = None
         while self._open:
             ready = {key.fileobj: key.data for key, _ in self._selector.select(timeout)}
+            if self.lag:
+                time.sleep(self.lag)
             now = time.monotonic()
             moving = {link for link in ready.values() if link is not None}
             if self._listener in ready:
