@@ -142,7 +142,8 @@ def test_sigterm_gives_locks_back_once_asked_to() -> None:
         client.engine.release = lambda *a: print("released", release(*a))
         with client.lock("x"):
             print("ready", flush=True)
-            time.sleep(30)
+            while True:  # a signal that comes just before a sleep is noticed after it
+                time.sleep(0.01)
         """,
         send=signal.SIGTERM,
     )

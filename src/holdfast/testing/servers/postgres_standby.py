@@ -31,9 +31,12 @@ class PostgresStandby(PostgresServer):
 
     def promote(self) -> None:
         """Let it follow no longer; it takes writes soon after."""
-        (self._data / "promote").touch()
+        # Under its name only when it is finished: any signal may let the server find and remove it.
+        order = self.directory / "promote"
+        order.touch()
         if self._user is not None:
-            os.chown(self._data / "promote", *self._user)
+            os.chown(order, *self._user)
+        order.replace(self._data / "promote")
         os.kill(self.pid, signal.SIGUSR1)
 
     def _make_data(self) -> None:
