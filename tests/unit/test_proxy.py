@@ -267,12 +267,12 @@ def test_delay(network: Network) -> None:
 
 
 def test_lag(network: Network) -> None:
-    """Requests come later too, until it is taken away: `heal` is for faults."""
+    """Requests and replies are noticed later, until it is taken away: `heal` is for faults."""
     client = network.client()
     network.proxy.lag = 0.1
     started = time.monotonic()
     assert client.ask("INCR", "x") == 1
-    assert time.monotonic() - started >= 0.2
+    assert time.monotonic() - started >= 0.1  # a request may come while the proxy lags already
     network.proxy.heal()
     network.proxy.lag = 0.0
     assert client.ask("INCR", "x") == 2

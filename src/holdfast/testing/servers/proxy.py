@@ -31,7 +31,7 @@ class Proxy:
         self._faults = Faults()
         self._links: list[Link] = []
         self.requests = 0  # that clients have sent so far
-        self.lag = 0.0  # seconds that everything takes longer, both ways, as on a busy machine
+        self.lag = 0.0  # seconds until it notices that something came, from either side
         self._listener = listener or listen()
         self._listener.setblocking(False)
         self.port: int = self._listener.getsockname()[1]
