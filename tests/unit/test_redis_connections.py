@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 
 import holdfast
 from holdfast import aio
+from holdfast._concurrency import Reader
 from holdfast.clocks import boot_clock
 from holdfast.errors import EngineUnavailable, OutcomeUnknown
 from holdfast.redis_link import AsyncLink, Link, Settings, from_url, pack
+from holdfast.redis_link.connection import Connection
 from holdfast.testing.servers import Proxy, RedisServer, need, redis_program
 from tests.unit.waiting import until
 
@@ -124,6 +127,44 @@ def test_a_task_that_comes_too_late_is_told_so(server: RedisServer) -> None:
         await link.close()
 
     asyncio.run(main())
+
+
+def test_a_message_that_comes_with_the_subscription(
+    server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is told something the moment it listens hears that, and all that follows."""
+    receive = Connection.receive
+    seen: list[int] = []
+
+    def receive_both(self: Connection, looked: bool) -> None:
+        if not seen:
+            seen.append(1)
+            server.command("PUBLISH", "mail", "first")
+            until(lambda: b"first" in self.socket.recv(1000, socket.MSG_PEEK))
+        receive(self, looked)
+
+    monkeypatch.setattr(Connection, "receive", receive_both)
+    heard: list[bytes] = []
+    link, reader = Link(from_url(server.url), boot_clock), Reader("holdfast-test")
+    try:
+        assert link.listen(reader, b"mail", heard.append, lambda: heard.append(b"lost"), 5.0)
+        assert heard == [b"first"]
+        server.command("PUBLISH", "mail", "second")
+        until(lambda: len(heard) == 2)
+        assert heard == [b"first", b"second"]
+    finally:
+        reader.close()
+        link.close()
+
+
+def test_an_answer_that_nobody_asked_for(server: RedisServer) -> None:
+    """A server that says more than it was asked is not understood: no later request may take that
+    for its answer."""
+    link = Link(from_url(server.url), boot_clock)
+    with pytest.raises(OutcomeUnknown, match="nobody had asked for"):
+        link.call(PING + PING, 5.0)
+    assert link.call(pack(("ECHO", "own")), 5.0) == b"own"
+    link.close()
 
 
 def test_closed_client_leaves_no_connection(server: RedisServer) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from .._concurrency import Mutex, Reader
 from ..clocks import Clock
 from ..errors import EngineUnavailable
-from .connection import Connection, drive
+from .connection import UNASKED, Connection, drive
 from .round import Round
 from .settings import Settings
 from .wire import CLOSED, Follow, Greeting, Reply, check, forbidden, pack, silent, unreachable
@@ -148,9 +148,12 @@ class Link:
         self.keep(connection, time.monotonic())
         return reply
 
-    def _ask_first(self, request: bytes, timeout: float) -> tuple[Connection, Reply]:
+    def _ask_first(
+        self, request: bytes, timeout: float, listens: bool = False
+    ) -> tuple[Connection, Reply]:
         """Make a connection, and return it with the reply to what was asked first."""
         connection, round = self.make(), Round(1)
+        connection.listens = listens
         try:
             started = time.monotonic()
             connection.ask(request, round, 0, started, timeout)
@@ -158,8 +161,8 @@ class Link:
             if not round.decided:
                 connection.give_up()
             (reply,) = round.answers
-            if connection.broken:
-                raise reply
+            if connection.broken:  # perhaps only after the answer
+                raise reply if isinstance(reply, Exception) else silent(self.settings, UNASKED)
             self.greeted(connection)
         except BaseException:
             connection.close()
@@ -192,7 +195,7 @@ class Link:
             if self.mail is not None or self._closed:
                 return True
             subscribe = pack((b"SUBSCRIBE", channel))
-            connection, reply = self._ask_first(subscribe, end - time.monotonic())
+            connection, reply = self._ask_first(subscribe, end - time.monotonic(), listens=True)
             if forbidden(reply):
                 connection.close()
                 return False
@@ -206,9 +209,9 @@ class Link:
         finally:
             self._mutex.release()
 
-        def read() -> None:
+        def read(fetch: Callable[[], None] = connection.fetch) -> None:
             try:
-                connection.fetch()
+                fetch()
                 while (message := connection.reader.gets()) is not False:
                     if isinstance(message, list) and len(message) == 3:
                         hear(message[2])
@@ -217,7 +220,9 @@ class Link:
                 self._hang_up(connection)
                 lost()
 
-        reader.add(connection.socket.fileno(), read)
+        read(fetch=lambda: None)  # what came together with the answer
+        if self.mail is connection:
+            reader.add(connection.socket.fileno(), read)
         return True
 
     def leave(self) -> None:

@@ -51,8 +51,8 @@ class Connection:
 
     __slots__ = (
         *("_addresses", "_clock", "_left", "_replies", "_request", "_timeout", "_tls"),
-        *("announced", "awaited", "broken", "greeted_from", "greeting", "latency", "reader"),
-        *("settings", "socket", "trusted_until", "wants"),
+        *("announced", "awaited", "broken", "greeted_from", "greeting", "latency", "listens"),
+        *("reader", "settings", "socket", "trusted_until", "wants"),
     )
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
@@ -65,6 +65,7 @@ class Connection:
         # Whose turn it is: a round, the number of our answer in it, when it was sent, and when
         # nobody wants it any more.
         self.awaited: deque[tuple[Round, int, float, float]] = deque()
+        self.listens = False  # what comes beyond the answers is for whoever listens
         self.trusted_until = 0.0  # until when it may be used without a look at it
         self.latency = math.inf  # seconds that its last answer took
         self.greeted_from = 0.0  # before the server looked at its clock
@@ -214,7 +215,9 @@ class Connection:
         """Put what is there to read where it is awaited."""
         self.fetch()
         now, gets, awaited = time.monotonic(), self.reader.gets, self.awaited
-        while (reply := gets()) is not False:
+        while awaited or not self.listens:
+            if (reply := gets()) is False:
+                break
             if not awaited:
                 raise ConnectionError(UNASKED)
             round, number, sent, _ = awaited.popleft()
