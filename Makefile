@@ -27,7 +27,7 @@ check: venv ## Lint, format, types, twins and layers: no test of behaviour
 # Tests wait more than they work: three at once keep two cores busy, and five those of the conformance
 # suite, which wait for servers most of the time.
 test: check ## Everything: check, tests with coverage, simulation and lab, tests on the newest Python
-	$(PYTHON) $(PYTEST) -n 5 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
+	$(PYTHON) -m pytest -n 5 --cov --cov-report= --cov-fail-under=0 $(CONFORMANCE)
 	$(PYTHON) $(PYTEST) --cov --cov-append --ignore-glob='*_conformance.py' $(APART)
 	$(PYTHON) $(PYTEST) --dist worksteal tests/lab tests/simulation
 	@if [ -x $(NEWEST) ]; then \

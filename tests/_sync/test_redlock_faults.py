@@ -14,7 +14,7 @@ from holdfast._sync.engines.redlock_look import INSPECT
 from holdfast._sync.engines.redlock_voting import RELEASE, VOTE, Attempt
 from holdfast._concurrency import sleep
 from holdfast.clocks import boot_clock
-from holdfast.model import Claim, Grant, Outcome, Queued, Reason
+from holdfast.model import Claim, Grant, Outcome, Queued, Reason, Renewal
 from holdfast.testing.redis_harness import RedlockHarness
 from holdfast.testing.running import elapsed
 from tests._sync.redlock_suite import ALL, LONG, PATIENT, RedlockSuite
@@ -281,6 +281,20 @@ class TestLateCopies(RedlockSuite):
         engine._voting.attempts[claim.owner] = attempt  # as if it had been looked up before
         engine._restore([claim], [renewed], answers, PATIENT)
         assert self.seats("x") == []
+
+    def test_restoring_after_its_time(self) -> None:
+        """A client that stood still between a renewal and what follows from it seats nobody."""
+        client = self.patient()
+        claim = self.claim("x", ttl=LONG)
+        self.grant(client, claim)
+        self.settle(client)
+        engine: Any = client.engine
+        self.unseat("x", 4)
+        for not_after, seats in ((boot_clock() - 1, [0, 1, 2, 3]), (boot_clock() + LONG, [*ALL])):
+            renewed = Renewal(Outcome.RENEWED, not_after)
+            engine._restore([claim], [renewed], [[0, 1]] * 4 + [[0, 0]], PATIENT)
+            assert self.seats("x") == seats
+        assert engine.release(claim, 5.0) is True
 
     def test_release_is_told_to_nodes_that_return(self) -> None:
         """A node that was away when the lock was given back hears of it when it is next used, long

@@ -164,17 +164,6 @@ class AsyncKeeper:
         self._runtime.renewer.abandoned.append((lease_claim, token, leaked))
         self._alarm.poke()
 
-    def hasten(self, owner: str, at: float) -> None:
-        """Hear from the engine that a renewal at that instant does more than a later one."""
-        with self.mutex:
-            lease = self.find(owner)
-            if lease is None:
-                if self.leases.get(owner) is nobody:
-                    self.leases[owner] = Hurried(at)
-            elif lease._state == HELD and at < lease._renew_due < math.inf:
-                lease._renew_due = at
-                self.schedule(lease)
-
     # --- Loss. ---
 
     def lose(self, lease: AsyncLease, reason: Reason, was: int = HELD) -> None:
@@ -261,6 +250,17 @@ class AsyncKeeper:
         heappush(self._heap, at)
         self._alarm.set(at)
         self._slots[at] = [lease._claim.owner]
+
+    def hasten(self, owner: str, at: float) -> None:
+        """Hear from the engine that a renewal at that instant does more than a later one."""
+        with self.mutex:
+            lease = self.find(owner)
+            if lease is None:
+                if self.leases.get(owner) is nobody:
+                    self.leases[owner] = Hurried(at)
+            elif lease._state == HELD and at < lease._renew_due < math.inf:
+                lease._renew_due = at
+                self.schedule(lease)
 
     def _compact(self) -> None:
         """Throw out the owners that have let go since: most leases are short."""

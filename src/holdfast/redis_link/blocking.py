@@ -209,9 +209,9 @@ class Link:
         finally:
             self._mutex.release()
 
-        def read(fetch: Callable[[], None] = connection.fetch) -> None:
+        def read() -> None:
             try:
-                fetch()
+                connection.fetch()
                 while (message := connection.reader.gets()) is not False:
                     if isinstance(message, list) and len(message) == 3:
                         hear(message[2])
@@ -220,7 +220,7 @@ class Link:
                 self._hang_up(connection)
                 lost()
 
-        read(fetch=lambda: None)  # what came together with the answer
+        read()  # what came together with the answer
         if self.mail is connection:
             reader.add(connection.socket.fileno(), read)
         return True

@@ -241,13 +241,12 @@ class RedlockEngine(Engine):
         patience: float,
     ) -> None:
         """Seat what a majority confirmed on the nodes that do not know it (any more)."""
-        renewed = [one.not_after for one in renewals if one.outcome is Outcome.RENEWED]
-        end = min([self._clock() + patience, *renewed])  # as long as all of them still hold
         for node, answer in zip(self._nodes.all, answers, strict=True):
             if not is_answer(answer):
                 continue
             keys: list[str] = []
             values: list[str | int] = []
+            end = self._clock() + patience  # or when the first of them may be over
             for claim, renewal, found in zip(claims, renewals, answer[1:], strict=True):
                 attempt = self._voting.attempts.get(claim.owner)
                 if found == 1 or renewal.outcome is not Outcome.RENEWED or attempt is None:
@@ -255,6 +254,7 @@ class RedlockEngine(Engine):
                 if found == 2 and claim.mode is Mode.EXCLUSIVE and not claim.path:
                     continue  # whoever is there excludes us
                 attempt.spared = (attempt.spared or frozenset()) - {node.number}
+                end = min(end, renewal.not_after)
                 mode, path = seat(claim, attempt.slot)
                 keys += keys_of(claim.key)
                 values += (claim.owner, micros(claim.ttl), claim.family.value, claim.limit)

@@ -84,6 +84,7 @@ class Voting:
         self, nodes: RedlockNodes, clock: Clock, channel: str, max_ttl: float, patience: float
     ) -> None:
         self.attempts: dict[str, Attempt] = {}  # by owner, from its first claim to its release
+        self.on_refusal: Callable[[str], None] = lambda owner: None  # of one that won all the same
         self._nodes = nodes
         self._clock = clock
         self._channel = channel
@@ -91,7 +92,6 @@ class Voting:
         self._node_timeout = patience
         self._floors: dict[str, int] = {}
         self._packed: dict[tuple[object, ...], tuple[Template, Releases]] = {}
-        self.on_refusal: Callable[[str], None] = lambda owner: None  # of one that won all the same
         self._ahead = 0.0  # how far the nodes' clocks are ahead of ours, as far as they agree
         self._ahead_until = -math.inf  # when to look at that again
 

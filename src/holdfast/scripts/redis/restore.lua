@@ -4,8 +4,8 @@
 -- ARGV  then for each claim: owner, ttl, kind, limit, mode, path, "mode channel path rest",
 --       revision, token; and wanted until
 -- Gives {how many, time}.
--- Rule 1: the floor does not matter here, and stays what it is: with a majority behind this holder,
---   whoever raised it since holds beside it (another reader, another permit) or voted in vain.
+-- Rule 1: the floor does not keep this holder out, and never falls: with a majority behind it,
+--   whoever raised the floor since holds beside it (a reader, a permit) or voted in vain.
 -- Rule 2 (S6): late copies are refused, and owners that have let go meanwhile.
 -- Rule 3: who waits here for what a majority has granted him waits no more.
 
